@@ -1,0 +1,41 @@
+# How our own targets are compiled. They link qlp_settings PRIVATE; third-party code never sees it.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug or RelWithDebInfo" FORCE)
+endif()
+
+find_program(QLP_CCACHE ccache)
+if(QLP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${QLP_CCACHE})
+endif()
+
+if(QLP_LTO)
+  set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
+endif()
+
+add_library(qlp_settings INTERFACE)
+target_compile_features(qlp_settings INTERFACE cxx_std_20)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+target_compile_options(
+  qlp_settings
+  INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall
+            -Wextra
+            -Wpedantic
+            -Wshadow
+            -Wconversion
+            -Wsign-conversion
+            -Wnon-virtual-dtor
+            -Wold-style-cast
+            -Woverloaded-virtual>
+            $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${QLP_WERROR}>>:-Werror>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(qlp_settings INTERFACE -Wno-restrict) # false alarms in std::string (GCC bug 105651)
+endif()
+target_compile_definitions(qlp_settings INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+
+if(QLP_SANITIZE)
+  target_compile_options(qlp_settings INTERFACE -fsanitize=${QLP_SANITIZE} -fno-sanitize-recover=all
+                                                -fno-omit-frame-pointer)
+  target_link_options(qlp_settings INTERFACE -fsanitize=${QLP_SANITIZE})
+endif()
