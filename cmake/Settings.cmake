@@ -27,7 +27,8 @@ target_compile_options(
             -Wsign-conversion
             -Wnon-virtual-dtor
             -Wold-style-cast
-            -Woverloaded-virtual>
+            -Woverloaded-virtual
+            -Wno-missing-field-initializers> # designated initialisers leave out what has a default
             $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${QLP_WERROR}>>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(qlp_settings INTERFACE -Wno-restrict) # false alarms in std::string (GCC bug 105651)

@@ -1,0 +1,78 @@
+#include "memory/replay.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "memory/segment_source.h"
+
+namespace qlp {
+namespace {
+
+/// What a driver gives memory in.
+constexpr std::uint64_t kStep = std::uint64_t{2} << 20;
+
+/// What the program asks for with this device below it.
+std::uint64_t requested_with(const CounterSource& source, const Timeline& timeline, AllocationId id) {
+  std::uint64_t bytes = timeline.requested_of(id);
+  for (const DeviceSizedAllocation& sized : timeline.device_sized()) {
+    if (sized.id != id) continue;
+    const std::uint64_t memory =
+        sized.of == DeviceSizedAllocation::Of::capacity ? source.capacity() : source.capacity() - source.used();
+    bytes = std::min(bytes, (memory - std::min(memory, sized.kept)) / sized.divisor);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+ReplayOutcome replay(const Timeline& timeline, const AllocatorConfig& config, std::uint64_t limit, EventPolicy policy) {
+  CounterSource source(limit);
+  CachingAllocator allocator(config, source, policy);
+  std::vector<Block*> blocks(timeline.allocation_count(), nullptr);
+  ReplayOutcome outcome;
+  for (std::uint32_t i = 0; i < timeline.event_count() && outcome.runs(); ++i) {
+    const auto [kind, index] = timeline.event(i);
+    switch (kind) {
+      case TimelineEvent::Kind::allocate:
+        try {
+          const std::uint64_t bytes = requested_with(source, timeline, index);
+          if (bytes > 0) blocks[index] = allocator.allocate(bytes, timeline.stream_of(index));
+        } catch (const OutOfMemory&) {
+          outcome.died_at = i;
+        }
+        break;
+      case TimelineEvent::Kind::free:
+        if (blocks[index] != nullptr) allocator.free(blocks[index]);
+        break;
+      case TimelineEvent::Kind::record_stream: {
+        const auto& use = timeline.stream_use(index);
+        if (blocks[use.id] != nullptr) allocator.record_stream(blocks[use.id], use.stream);
+        break;
+      }
+      case TimelineEvent::Kind::synchronize:
+        allocator.synchronize();
+        break;
+      case TimelineEvent::Kind::empty_cache:
+        allocator.empty_cache();
+        break;
+      case TimelineEvent::Kind::relabel:
+      case TimelineEvent::Kind::begin_phase:
+        break;
+    }
+  }
+  outcome.stats = allocator.stats();
+  return outcome;
+}
+
+std::uint64_t least_memory(const Timeline& timeline, const AllocatorConfig& config, EventPolicy policy) {
+  const MemoryStats free_running = replay(timeline, config, CounterSource::kUnlimited, policy).stats;
+  std::uint64_t runs = (free_running.reserved.peak + kStep - 1) / kStep;
+  std::uint64_t dies = free_running.allocated.peak == 0 ? 0 : (free_running.allocated.peak - 1) / kStep;
+  while (runs - dies > 1) {
+    const std::uint64_t middle = dies + (runs - dies) / 2;
+    (replay(timeline, config, middle * kStep, policy).runs() ? runs : dies) = middle;
+  }
+  return runs * kStep;
+}
+
+}  // namespace qlp
