@@ -1,0 +1,49 @@
+#include "autograd/attention.h"
+
+#include "autograd/autocast.h"
+#include "autograd/pointwise.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+/// convert_boolean_attn_mask in ATen/native/transformers/attention.cpp.
+Tensor additive(Context& ctx, const Tensor& mask, DType dtype, const AttentionBehaviour& behaviour) {
+  if (mask.dtype() != DType::boolean) return mask;
+  if (!behaviour.converts_mask_by_where) {
+    const Tensor zeros = empty(ctx, mask.shape(), dtype, Op::zeros);
+    scratch(ctx, bytes_of(mask.shape(), DType::boolean).count(), Op::ne);
+    return zeros;
+  }
+  const Tensor zero = empty(ctx, {}, dtype, Op::where);
+  const Tensor infinity = empty(ctx, {}, dtype, Op::where);
+  return empty(ctx, mask.shape(), dtype, Op::where);
+}
+
+/// pad_bias in the same file: rows of the mask end on a multiple of 8 elements.
+Tensor aligned(Context& ctx, const Tensor& mask) {
+  constexpr std::int64_t kAlignment = 8;
+  const std::int64_t columns = mask.size(-1), padded = (columns + kAlignment - 1) / kAlignment * kAlignment;
+  return padded == columns ? mask : empty(ctx, mask.shape().with(-1, padded), mask.dtype(), Op::pad);
+}
+
+}  // namespace
+
+Tensor scaled_dot_product_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                                    const AttentionBehaviour& behaviour) {
+  // C++ evaluates the casts of the arguments from the last to the first.
+  Tensor bias = autocast_low(ctx, mask);
+  const Tensor value = autocast_low(ctx, v);
+  const Tensor key = autocast_low(ctx, k);
+  const Tensor query = autocast_low(ctx, q);
+  if (bias.defined()) {
+    bias = additive(ctx, bias, query.dtype(), behaviour);
+    bias = aligned(ctx, bias);
+    return efficient_attention(ctx, query, key, value, bias, behaviour);
+  }
+  if (query.dtype() != DType::float32) return flash_attention(ctx, query, key, value, behaviour);
+  if (query.size(1) != key.size(1) && !behaviour.efficient_groups_heads) return math_attention(ctx, query, key, value);
+  return efficient_attention(ctx, query, key, value, {}, behaviour);
+}
+
+}  // namespace qlp

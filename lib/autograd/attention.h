@@ -1,0 +1,26 @@
+// Scaled dot product attention on the fused CUDA kernels (ATen/native/transformers/cuda/, torch 2.4 to 2.14).
+#pragma once
+
+#include "autograd/attention_behaviour.h"
+#include "autograd/node.h"
+
+namespace qlp {
+
+/// FlashAttention 2. q [B, H, S, D], k and v [B, Hkv, S, D], 16-bit, D <= 256. Gives [B, H, S, D] that lies in memory as
+/// [B, S, H, D]. Heads of k and v may be fewer than those of q (the kernel groups them itself).
+Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
+                       const AttentionBehaviour& behaviour);
+
+/// The memory-efficient kernel. Shapes as above; `mask` [B or 1, H or 1, S, S] in the dtype of q, or none.
+Tensor efficient_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                           const AttentionBehaviour& behaviour);
+
+/// The composite that takes over where no fused kernel can: fewer heads in k and v than in q, without a mask.
+Tensor math_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v);
+
+/// F.scaled_dot_product_attention, causal where `mask` [B or 1, 1, S, S] (boolean or additive) is not given: casts under
+/// autocast, makes the mask additive and aligned, and picks a kernel.
+Tensor scaled_dot_product_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                                    const AttentionBehaviour& behaviour);
+
+}  // namespace qlp

@@ -1,0 +1,107 @@
+#include "autograd/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "autograd/record.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+std::int64_t ceil_div(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit; }
+std::int64_t round_up_to(std::int64_t n, std::int64_t unit) { return ceil_div(n, unit) * unit; }
+
+/// Head widths that the kernels are made for (flash_api.cpp, head_size_rounded).
+std::int64_t padded_width(std::int64_t width) { return width <= 192 ? round_up_to(width, 32) : 256; }
+
+/// Into how many parts the keys are split when there are too few blocks of queries to fill the GPU: the first number that
+/// comes within 15 % of the best use of whole waves (flash_api.cpp, num_splits_heuristic).
+std::int64_t key_splits(std::int64_t blocks, std::int64_t slots, std::int64_t key_blocks) {
+  if (static_cast<float>(blocks) >= 0.8F * static_cast<float>(slots)) return 1;
+  const std::int64_t most = std::min<std::int64_t>({128, slots, key_blocks});
+  const auto changes_nothing = [&](std::int64_t n) {
+    return n > 1 && ceil_div(key_blocks, n) == ceil_div(key_blocks, n - 1);
+  };
+  std::vector<float> efficiency;
+  float best = 0.0F;
+  for (std::int64_t n = 1; n <= most; ++n) {
+    const float waves = static_cast<float>(blocks * n) / static_cast<float>(slots);
+    efficiency.push_back(changes_nothing(n) ? 0.0F : waves / std::ceil(waves));
+    best = std::max(best, efficiency.back());
+  }
+  for (std::int64_t n = 1; n <= most; ++n)
+    if (!changes_nothing(n) && efficiency[static_cast<std::size_t>(n - 1)] >= 0.85F * best) return n;
+  return 1;
+}
+
+struct FlashBackward final : Node {
+  using Node::Node;
+  SavedTensor q, k, v, out, lse, seed, offset;
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor qs = q.unpack(ctx), ks = k.unpack(ctx), vs = v.unpack(ctx);
+    const Tensor os = out.unpack(ctx), ls = lse.unpack(ctx);
+    const Tensor rng = seed.saved() ? seed.unpack(ctx) : Tensor(), off = offset.saved() ? offset.unpack(ctx) : Tensor();
+    const std::int64_t batch = qs.size(0), heads = qs.size(1), kv_heads = ks.size(1), rows = qs.size(2);
+    const std::int64_t columns = ks.size(2), width = qs.size(3);
+    const Tensor laid = grads[0].transpose(1, 2);
+    const Tensor grad = laid.contiguous() ? laid : empty(ctx, laid.shape(), laid.dtype(), Op::contiguous);
+    Grads result(3);
+    result[0] = empty_like(ctx, qs, Op::flash_backward);
+    result[1] = empty_like(ctx, ks, Op::flash_backward);
+    result[2] = empty_like(ctx, vs, Op::flash_backward);
+    const std::int64_t padded = round_up_to(rows, 128);
+    const Tensor softmax_d = empty(ctx, {batch, heads, padded}, DType::float32, Op::flash_backward);
+    const Tensor dq_accum = empty(ctx, {batch, padded, heads, padded_width(width)}, DType::float32, Op::flash_backward);
+    Tensor dk_expanded, dv_expanded;
+    if (kv_heads != heads) {
+      dk_expanded = empty(ctx, {batch, columns, heads, width}, ks.dtype(), Op::flash_backward);
+      dv_expanded = empty(ctx, {batch, columns, heads, width}, vs.dtype(), Op::flash_backward);
+      dv_expanded.reset();
+      dk_expanded.reset();
+    }
+    return result;
+  }
+  void release() override {
+    k.release(), q.release(), v.release(), lse.release(), out.release(), seed.release(), offset.release();
+  }
+};
+
+}  // namespace
+
+Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
+                       const AttentionBehaviour& behaviour) {
+  const auto node = record<FlashBackward>(ctx, q, k, v);
+  if (node) node->k.save(ctx, k), node->q.save(ctx, q), node->v.save(ctx, v);
+  const std::int64_t batch = q.size(0), heads = q.size(1), rows = q.size(2), width = q.size(3), columns = k.size(2);
+  constexpr Op kOp = Op::scaled_dot_product_flash;
+  const Tensor laid = empty(ctx, {batch, rows, heads, width}, q.dtype(), kOp);
+  const Tensor lse = empty(ctx, {batch, heads, rows}, DType::float32, kOp);
+
+  const std::int64_t key_block = width <= 64 ? 256 : width <= 128 ? 128 : 64;
+  const std::int64_t slots = static_cast<std::int64_t>(ctx.device.traits().sm_count) * (behaviour.flash_fills_twice ? 2 : 1);
+  const std::int64_t splits = key_splits(batch * heads * ceil_div(rows, 64), slots, ceil_div(columns, key_block));
+  Tensor lse_parts, out_parts;
+  if (splits > 1) {
+    lse_parts = empty(ctx, {splits, batch, heads, rows}, DType::float32, kOp);
+    out_parts = empty(ctx, {splits, batch, heads, rows, padded_width(width)}, DType::float32, kOp);
+  }
+  Tensor seed, offset;
+  if (behaviour.flash_rng_on_device) {
+    seed = empty(ctx, {2}, DType::int64, kOp);
+    offset = empty(ctx, {}, DType::int64, kOp);
+    lse_parts.reset();
+  }
+  out_parts.reset(), lse_parts.reset();
+
+  Tensor out = laid.transpose(1, 2);
+  set_history(out, node);
+  if (node) {
+    node->lse.save_result(ctx, lse), node->out.save_result(ctx, out);
+    if (seed.defined()) node->offset.save_result(ctx, offset), node->seed.save_result(ctx, seed);
+  }
+  return out;
+}
+
+}  // namespace qlp

@@ -1,0 +1,44 @@
+#include "autograd/attention.h"
+#include "autograd/matmul.h"
+#include "autograd/pointwise.h"
+#include "autograd/reduce.h"
+#include "autograd/views.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+/// ones().tril(), made additive: 0 where attended to, -inf elsewhere.
+Tensor causal_mask(Context& ctx, std::int64_t rows, std::int64_t columns, DType dtype) {
+  Tensor ones = empty(ctx, {rows, columns}, DType::boolean, Op::zeros);
+  const Tensor lower = empty(ctx, {rows, columns}, DType::boolean, Op::clone);
+  ones.reset();
+  const Tensor zero = empty(ctx, {}, dtype, Op::where);
+  const Tensor infinity = empty(ctx, {}, dtype, Op::where);
+  return empty(ctx, {rows, columns}, dtype, Op::where);
+}
+
+/// _safe_softmax: rows that attend to nothing become zeros, in place.
+Tensor safe_softmax(Context& ctx, const Tensor& scores) {
+  Tensor out = softmax(ctx, scores, scores.dtype());
+  const Tensor infinite = empty(ctx, scores.shape(), DType::boolean, Op::ne);
+  const Tensor whole_rows = empty(ctx, scores.shape().with(-1, 1), DType::boolean, Op::max);
+  const Tensor zero = empty(ctx, {}, scores.dtype(), Op::zeros);
+  return out;
+}
+
+}  // namespace
+
+// _scaled_dot_product_attention_math in ATen/native/transformers/attention.cpp, torch 2.5 to 2.8.
+Tensor math_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v) {
+  const Tensor query = scale(ctx, q);
+  const Tensor mask = causal_mask(ctx, q.size(2), k.size(2), q.dtype());
+  const std::int64_t groups = q.size(1) / k.size(1);
+  const Tensor key = repeat_kv(ctx, k, groups);
+  const Tensor value = repeat_kv(ctx, v, groups);
+  Tensor weights = batched_matmul(ctx, query, scale(ctx, transpose(ctx, key, -2, -1)));
+  weights = safe_softmax(ctx, weights);
+  return batched_matmul(ctx, weights, value);
+}
+
+}  // namespace qlp

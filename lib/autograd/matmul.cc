@@ -1,0 +1,103 @@
+#include "autograd/matmul.h"
+
+#include <utility>
+
+#include "autograd/autocast.h"
+#include "autograd/record.h"
+#include "autograd/views.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+/// Rows of the matrix that a linear layer sees.
+std::int64_t rows_of(const Tensor& x) { return x.numel() / x.size(-1); }
+
+/// MmBackward0 / AddmmBackward0 and the views around them: operands weight, x, bias.
+struct LinearBackward final : Node {
+  using Node::Node;
+  SavedTensor x, weight;
+  Shape x_shape;
+  DType dtype = DType::float32;
+  Grads backward(Context& ctx, Grads& grads) override {
+    Tensor& grad = grads[0];
+    const Tensor other = weight.unpack(ctx), self = x.unpack(ctx);
+    const std::int64_t in = x_shape[-1], out_features = grad.size(-1), rows = grad.numel() / out_features;
+    // The view of the result: a gradient that does not lie row by row is copied first.
+    if (!grad.contiguous()) grad = empty(ctx, {rows, out_features}, grad.dtype(), Op::contiguous);
+    Grads out(3);
+    if (wants(1) && addmm_) out[1] = gemm(ctx, {rows, in}, dtype);
+    if (wants(0)) out[0] = gemm(ctx, {out_features, in}, dtype), out[0].impl()->is_view = true;  // transposed twice
+    if (wants(1) && !addmm_) out[1] = gemm(ctx, {rows, in}, dtype);
+    if (wants(1)) out[1] = out[1].view(x_shape);
+    if (wants(2)) out[2] = empty(ctx, {1, out_features}, grad.dtype(), Op::sum).view({out_features});
+    return out;
+  }
+  void release() override { x.release(), weight.release(); }
+  void set_addmm() { addmm_ = true; }
+
+ private:
+  bool addmm_ = false;
+};
+
+/// BmmBackward0 and the expands and views around it.
+struct BmmBackward final : Node {
+  using Node::Node;
+  SavedTensor a, b;
+  Shape a_shape, b_shape;
+  DType dtype = DType::float32;
+  Grads backward(Context& ctx, Grads& grads) override {
+    if (!grads[0].contiguous()) grads[0] = empty(ctx, grads[0].shape(), grads[0].dtype(), Op::contiguous);
+    const Tensor right = b.unpack(ctx), left = a.unpack(ctx);
+    Grads out(2);
+    if (wants(1)) out[1] = gemm(ctx, b_shape, dtype, Op::bmm);
+    if (wants(0)) out[0] = gemm(ctx, a_shape, dtype, Op::bmm);
+    return out;
+  }
+  void release() override { a.release(), b.release(); }
+};
+
+}  // namespace
+
+Tensor gemm(Context& ctx, const Shape& shape, DType dtype, Op op) {
+  Tensor out = empty(ctx, shape, dtype, op);
+  ctx.device.use_cublas(ctx.thread, ctx.stream);
+  return out;
+}
+
+Tensor linear(Context& ctx, const Tensor& input, const Tensor& stored_weight, const Tensor& stored_bias) {
+  // C++ evaluates the casts of the arguments from the last to the first.
+  const Tensor bias = autocast_low(ctx, stored_bias);
+  const Tensor weight = autocast_low(ctx, stored_weight);
+  const Tensor cast = autocast_low(ctx, input);
+  const Tensor x = cast.contiguous() ? cast : contiguous(ctx, cast);
+
+  const auto node = record<LinearBackward>(ctx, weight, x, bias);
+  if (node) {
+    node->x_shape = x.shape(), node->dtype = x.dtype();
+    if (bias.defined()) node->set_addmm();
+    if (node->wants(0)) node->x.save(ctx, x);
+    if (node->wants(1)) node->weight.save(ctx, weight);
+  }
+  const Tensor flat = gemm(ctx, {rows_of(x), weight.size(0)}, x.dtype(), bias.defined() ? Op::addmm : Op::mm);
+  Tensor out = flat.view(x.shape().with(-1, weight.size(0)));
+  out.impl()->is_view = false;
+  set_history(out, node);
+  return out;
+}
+
+Tensor batched_matmul(Context& ctx, const Tensor& left, const Tensor& right) {
+  const Tensor b = autocast_low(ctx, right);
+  const Tensor a = autocast_low(ctx, left);
+  const auto node = record<BmmBackward>(ctx, a, b);
+  if (node) {
+    node->a_shape = a.shape(), node->b_shape = b.shape(), node->dtype = a.dtype();
+    if (node->wants(0)) node->b.save(ctx, b);
+    if (node->wants(1)) node->a.save(ctx, a);
+  }
+  Tensor out = gemm(ctx, a.shape().with(-1, b.size(-1)), a.dtype(), Op::bmm);
+  set_history(out, node);
+  return out;
+}
+
+}  // namespace qlp

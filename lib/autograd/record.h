@@ -1,0 +1,18 @@
+// How an operation leaves a node behind.
+#pragma once
+
+#include "autograd/node.h"
+#include "autograd/saved_tensor.h"
+
+namespace qlp {
+
+/// A node of type N with an edge to each operand, or none if no gradient is wanted through this operation.
+template <class N, class... Operands>
+Ref<N> record(Context& ctx, const Operands&... operands) {
+  if (!records(ctx, operands...)) return nullptr;
+  auto node = make_ref<N>(ctx);
+  (node->add_edge(operands), ...);
+  return node;
+}
+
+}  // namespace qlp

@@ -1,0 +1,25 @@
+// Views and copies that only move or regroup elements.
+#pragma once
+
+#include "autograd/node.h"
+
+namespace qlp {
+
+/// reshape: a view where the strides allow it, else a copy.
+Tensor reshape(Context& ctx, const Tensor& a, const Shape& shape);
+Tensor transpose(Context& ctx, const Tensor& a, int i, int j);
+/// a[..., :length] along `dim`; the gradient is padded with zeros to the full size.
+Tensor slice(Context& ctx, const Tensor& a, int dim, std::int64_t length);
+/// torch.cat along `dim`.
+Tensor cat(Context& ctx, const Tensor& a, const Tensor& b, int dim);
+/// One of the pieces of torch.split / chunk along `dim`; the pieces' gradients are put together by one node.
+std::vector<Tensor> split(Context& ctx, const Tensor& a, const std::vector<std::int64_t>& lengths, int dim);
+/// Repeats each of the heads in dimension 1 of [B, H, S, D] (torch.repeat_interleave as transformers writes it:
+/// expand, then a reshape that copies).
+Tensor repeat_kv(Context& ctx, const Tensor& a, std::int64_t times);
+/// a.contiguous(): a copy where it is not.
+Tensor contiguous(Context& ctx, const Tensor& a);
+/// The tensor without its history.
+Tensor detach(const Tensor& a);
+
+}  // namespace qlp

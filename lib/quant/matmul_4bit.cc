@@ -1,0 +1,82 @@
+#include "quant/matmul_4bit.h"
+
+#include "autograd/matmul.h"
+#include "autograd/pointwise.h"
+#include "autograd/record.h"
+#include "autograd/views.h"
+#include "quant/dequantize.h"
+#include "quant/gemm_dispatch.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+/// dequantize_4bit(B, state).to(dtype)
+Tensor dequantized_as(Context& ctx, const QuantState& state, DType dtype) {
+  const Scoped category(ctx.category, Category::workspace);
+  return to(ctx, dequantize_4bit(ctx, state), dtype);
+}
+
+/// MatMul4Bit. What it keeps are attributes of its context: hooks on saved tensors do not see them, and they stay until
+/// the graph goes, so there is nothing to release.
+struct MatMul4BitBackward final : Node {
+  using Node::Node;
+  FourBitWeight weight;
+  Tensor input;
+  DType bias_dtype = DType::float32;
+
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor& grad = grads[0];
+    const std::int64_t out_features = grad.size(-1), in_features = weight.state->shape[1];
+    Grads out(2);
+    if (wants(1)) out[1] = empty(ctx, without_first(grad.shape()), bias_dtype, Op::sum);
+    if (wants(0)) {
+      const Tensor dense = dequantized_as(ctx, *weight.state, grad.dtype());
+      out[0] =
+          gemm(ctx, {grad.numel() / out_features, in_features}, grad.dtype()).view(grad.shape().with(-1, in_features));
+    }
+    return out;
+  }
+
+ private:
+  static Shape without_first(const Shape& shape) {
+    Shape rest;
+    for (int i = 1; i < static_cast<int>(shape.rank()); ++i) rest.push_back(shape[i]);
+    return rest;
+  }
+};
+
+Tensor fused_product(Context& ctx, const Tensor& x, std::int64_t out_features) {
+  const Tensor rows = contiguous(ctx, x);
+  return empty(ctx, x.shape().with(-1, out_features), x.dtype(), Op::mm);
+}
+
+Tensor product(Context& ctx, const Tensor& x, const QuantState& state, const Tensor& bias,
+               const QuantBehaviour& behaviour) {
+  if (!behaviour.fused_gemm) return linear(ctx, x, dequantized_as(ctx, state, x.dtype()), bias);
+  const GemmShape shape{x.numel() / x.size(-1), state.shape[0], state.shape[1]};
+  if (uses_fused_gemm_4bit(shape, x.dtype(), ctx.device.traits())) return fused_product(ctx, x, state.shape[0]);
+  const DequantizedWeight dense = dequantize_for_gemm(ctx, state, x.dtype());
+  return linear(ctx, x, dense.weight, bias);
+}
+
+}  // namespace
+
+Tensor matmul_4bit(Context& ctx, const Tensor& x, const FourBitWeight& weight, const Tensor& bias,
+                   const QuantBehaviour& behaviour) {
+  const auto node = record<MatMul4BitBackward>(ctx, x, bias);
+  Tensor out;
+  {
+    const Scoped no_grad(ctx.grad_enabled, false);
+    out = product(ctx, x, *weight.state, bias, behaviour);
+  }
+  if (node) {
+    node->weight = weight;
+    if (behaviour.keeps_input) node->input = x;
+    if (bias.defined()) node->bias_dtype = bias.dtype();
+  }
+  set_history(out, node);
+  return out;
+}
+
+}  // namespace qlp

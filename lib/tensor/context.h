@@ -1,0 +1,64 @@
+// The state under which operations run, which PyTorch keeps per thread: stream, grad mode, autocast, labels.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "tensor/device.h"
+#include "tensor/op.h"
+#include "tensor/tensor.h"
+
+namespace qlp {
+
+class SavedTensorHooks;  // autograd/saved_tensor.h
+class Engine;            // autograd/engine.h
+
+/// torch.autocast: the mode, and the casts of trainable weights that it keeps until the outermost region ends.
+struct Autocast {
+  struct Cast {
+    const TensorImpl* source;
+    Tensor result;
+  };
+  bool enabled = false;
+  DType dtype = DType::bfloat16;
+  int depth = 0;  ///< nested regions
+  std::vector<Cast> cache;
+};
+
+struct Context {
+  Context(Device& on, Engine& backward) : device(on), engine(backward) {}
+
+  Device& device;
+  Engine& engine;
+  StreamId stream = 0;
+  LaunchThread thread = LaunchThread::main;
+  bool grad_enabled = true;
+  Autocast autocast;
+  std::vector<SavedTensorHooks*> saved_hooks;  ///< innermost last
+  /// Numbers of the next autograd nodes: each thread counts for itself (ATen/SequenceNumber.cpp).
+  std::array<std::uint64_t, 2> next_sequence{};
+  Category category = Category::activations;   ///< of what is made now
+  std::uint32_t module = 0;                    ///< index of the name of the module that runs, in the Timeline's names
+
+  std::uint64_t take_sequence() { return next_sequence[static_cast<std::size_t>(thread)]++; }
+  AllocationLabel label(Op op) const { return {category, static_cast<std::uint32_t>(op), module}; }
+};
+
+/// Sets a field of the context for a scope.
+template <class T>
+class Scoped {
+ public:
+  Scoped(T& field, T value) : field_(field), old_(std::exchange(field, std::move(value))) {}
+  ~Scoped() { field_ = std::move(old_); }
+  Scoped(const Scoped&) = delete;
+  Scoped& operator=(const Scoped&) = delete;
+
+ private:
+  T& field_;
+  T old_;
+};
+
+}  // namespace qlp

@@ -1,0 +1,41 @@
+#include "tensor/device.h"
+
+#include "tensor/op.h"
+
+namespace qlp {
+
+Block* Device::allocate(std::uint64_t bytes, StreamId stream, AllocationLabel label) {
+  Block* block = allocator_.allocate(bytes, stream);
+  block->tag = timeline_.allocated(*block, label, allocator_.stats());
+  return block;
+}
+
+void Device::free(Block* block) {
+  timeline_.freed(block->tag);
+  allocator_.free(block);
+}
+
+void Device::record_stream(Block* block, StreamId stream) {
+  timeline_.stream_recorded(block->tag, stream);
+  allocator_.record_stream(block, stream);
+}
+
+void Device::synchronize() {
+  timeline_.synchronized();
+  allocator_.synchronize();
+}
+
+void Device::empty_cache() {
+  timeline_.cache_emptied();
+  allocator_.empty_cache();
+}
+
+void Device::use_cublas(LaunchThread thread, StreamId stream) {
+  for (const auto& known : workspaces_)
+    if (known.thread == thread && known.stream == stream) return;
+  workspaces_.push_back({thread, stream});
+  allocate(traits_.cublas_workspace_bytes, stream,
+           {Category::workspace, static_cast<std::uint32_t>(Op::cublas_workspace), 0});
+}
+
+}  // namespace qlp

@@ -1,0 +1,55 @@
+// Where tensors live: an allocator, and the record of what it was asked for. On this dry device nothing is computed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memory/caching_allocator.h"
+#include "memory/timeline.h"
+
+namespace qlp {
+
+/// The thread that launches work. PyTorch keeps one cuBLAS handle, and so one workspace, per thread and stream:
+/// the main thread runs the forward pass, a thread of autograd the backward pass (ATen/cuda/CublasHandlePool.cpp).
+enum class LaunchThread : std::uint8_t { main, autograd };
+
+/// What differs between GPUs and library versions in what the libraries below PyTorch take from its allocator.
+struct DeviceTraits {
+  std::uint64_t cublas_workspace_bytes = 0;  ///< of one handle on one stream
+  std::uint32_t compute_capability = 80;
+  std::uint32_t sm_count = 108;  ///< streaming multiprocessors (multi_processor_count)
+};
+
+class Device {
+ public:
+  Device(CachingAllocator& allocator, Timeline& timeline, DeviceTraits traits)
+      : allocator_(allocator), timeline_(timeline), traits_(traits) {}
+
+  const DeviceTraits& traits() const { return traits_; }
+  CachingAllocator& allocator() { return allocator_; }
+  Timeline& timeline() { return timeline_; }
+
+  /// A block of `bytes` > 0 on `stream`. Throws OutOfMemory.
+  Block* allocate(std::uint64_t bytes, StreamId stream, AllocationLabel label);
+  void free(Block* block);
+  void record_stream(Block* block, StreamId stream);
+  void relabel(const Block* block, AllocationLabel label) { timeline_.relabelled(block->tag, label); }
+
+  void synchronize();
+  void empty_cache();
+
+  /// What the first matrix product of a thread on a stream takes, and keeps.
+  void use_cublas(LaunchThread thread, StreamId stream);
+
+ private:
+  struct Workspace {
+    LaunchThread thread;
+    StreamId stream;
+  };
+  CachingAllocator& allocator_;
+  Timeline& timeline_;
+  DeviceTraits traits_;
+  std::vector<Workspace> workspaces_;
+};
+
+}  // namespace qlp

@@ -1,0 +1,61 @@
+#include "tensor/tensor.h"
+
+#include <cassert>
+#include <utility>
+
+namespace qlp {
+
+Strides contiguous_strides(const Shape& shape) {
+  Strides strides{};
+  std::int64_t step = 1;
+  for (std::size_t i = shape.rank(); i-- > 0;) {
+    strides[i] = step;
+    step *= shape[static_cast<int>(i)];
+  }
+  return strides;
+}
+
+bool is_contiguous(const Shape& shape, const Strides& strides) {
+  std::int64_t step = 1;
+  for (std::size_t i = shape.rank(); i-- > 0;) {
+    const auto dim = shape[static_cast<int>(i)];
+    if (dim == 1) continue;
+    if (strides[i] != step) return false;
+    step *= dim;
+  }
+  return true;
+}
+
+Tensor Tensor::alias() const {
+  auto impl = make_ref<TensorImpl>(impl_->storage, impl_->shape, impl_->strides, impl_->dtype);
+  impl->is_view = true;
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::view(const Shape& shape) const {
+  assert(contiguous() && shape.numel() == numel());
+  auto impl = make_ref<TensorImpl>(impl_->storage, shape, impl_->dtype);
+  impl->is_view = true;
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::strided(const Shape& shape, const Strides& strides) const {
+  auto impl = make_ref<TensorImpl>(impl_->storage, shape, strides, impl_->dtype);
+  impl->is_view = true;
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::transpose(int a, int b) const {
+  const auto index = [&](int i) {
+    return static_cast<std::size_t>(i < 0 ? i + static_cast<int>(impl_->shape.rank()) : i);
+  };
+  Strides swapped = impl_->strides;
+  std::swap(swapped[index(a)], swapped[index(b)]);
+  return strided(impl_->shape.with(a, size(b)).with(b, size(a)), swapped);
+}
+
+Tensor Tensor::narrow(int dim, std::int64_t length) const {
+  return strided(impl_->shape.with(dim, length), impl_->strides);
+}
+
+}  // namespace qlp
