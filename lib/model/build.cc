@@ -1,0 +1,177 @@
+#include "model/build.h"
+
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "model/target_matching.h"
+
+namespace qlp {
+namespace {
+
+class Builder {
+ public:
+  Builder(const ModelSpec& spec, const BuildOptions& options) : spec_(spec), options_(options) {}
+
+  std::unique_ptr<CausalLm> build() {
+    CausalLmParts parts;
+    parts.embedding = std::make_unique<Embedding>("model.embed_tokens", spec_.vocab_size, spec_.hidden_size);
+    for (std::int64_t i = 0; i < spec_.num_hidden_layers; ++i) parts.layers.push_back(layer(i));
+    parts.norm = norm("model.norm", spec_.hidden_size);
+    parts.rotary = std::make_unique<RotaryEmbedding>("model.rotary_emb", rotary_width());
+    parts.head = head(*parts.embedding);
+    if (options_.adapter && is_saved_module(*options_.adapter, "model.embed_tokens")) parts.embedding->train_copy();
+    const ModelTraits traits{.scales_embedding = spec_.family == Family::gemma2,
+                             .caps_logits = spec_.final_logit_softcapping.has_value(),
+                             .sliding_window = spec_.sliding_window.value_or(0)};
+    return std::make_unique<CausalLm>(std::move(parts), traits);
+  }
+  std::size_t adapted() const { return adapted_; }
+
+ private:
+  std::int64_t rotary_width() const {
+    return static_cast<std::int64_t>(static_cast<double>(spec_.head_dim) * spec_.partial_rotary_factor);
+  }
+
+  std::unique_ptr<RmsNorm> norm(std::string name, std::int64_t width) const {
+    const NormKind kind = spec_.family == Family::gemma2   ? NormKind::gemma
+                          : spec_.family == Family::olmo2 ? NormKind::olmo2
+                                                          : NormKind::llama;
+    return std::make_unique<RmsNorm>(std::move(name), width, kind);
+  }
+
+  std::unique_ptr<LinearModule> linear(const std::string& name, std::int64_t in, std::int64_t out, bool bias) {
+    const bool adapt = options_.adapter && is_target(*options_.adapter, name, false);
+    const std::string base_name = adapt ? name + ".base_layer" : name;
+    std::unique_ptr<LinearModule> base;
+    if (options_.quantization)
+      base = std::make_unique<Linear4bit>(
+          base_name, in, out, bias, FourBitCompute{options_.quantization->compute_dtype, options_.quant_behaviour});
+    else
+      base = std::make_unique<Linear>(base_name, in, out, bias, ParamRole::base_weight);
+    if (!adapt) return base;
+    ++adapted_;
+    const LoraOptions lora{.r = rank_for(*options_.adapter, name),
+                           .dropout = options_.adapter->lora_dropout > 0,
+                           .dora = options_.adapter->use_dora};
+    return std::make_unique<LoraLinear>(name, std::move(base), lora, options_.adapter_behaviour);
+  }
+
+  std::unique_ptr<LinearModule> head(Embedding& embedding) {
+    auto head = std::make_unique<Linear>("lm_head", spec_.hidden_size, spec_.vocab_size, false, ParamRole::lm_head);
+    if (spec_.tie_word_embeddings) head->tie(embedding.weight());
+    if (!options_.adapter) return head;
+    if (is_saved_module(*options_.adapter, "lm_head")) head->train_copy();
+    if (!is_target(*options_.adapter, "lm_head", true)) return head;
+    ++adapted_;
+    const LoraOptions lora{.r = rank_for(*options_.adapter, "lm_head"),
+                           .dropout = options_.adapter->lora_dropout > 0,
+                           .dora = options_.adapter->use_dora};
+    return std::make_unique<LoraLinear>("lm_head", std::move(head), lora, options_.adapter_behaviour);
+  }
+
+  std::unique_ptr<SelfAttention> attention(const std::string& prefix, std::int64_t index) {
+    const std::string name = prefix + ".self_attn";
+    const std::int64_t h = spec_.hidden_size, q = spec_.num_attention_heads * spec_.head_dim,
+                       kv = spec_.num_key_value_heads * spec_.head_dim;
+    AttentionProjections p;
+    if (spec_.family == Family::phi3) {
+      p.qkv = linear(name + ".qkv_proj", h, q + 2 * kv, false);
+    } else {
+      p.q = linear(name + ".q_proj", h, q, spec_.qkv_bias);
+      p.k = linear(name + ".k_proj", h, kv, spec_.qkv_bias);
+      p.v = linear(name + ".v_proj", h, kv, spec_.qkv_bias);
+    }
+    p.o = linear(name + ".o_proj", q, h, spec_.attention_bias);
+    if (spec_.family == Family::qwen3) {
+      p.q_norm = norm(name + ".q_norm", spec_.head_dim);
+      p.k_norm = norm(name + ".k_norm", spec_.head_dim);
+      p.norm_per_head = true;
+    } else if (spec_.family == Family::olmo2) {
+      p.q_norm = norm(name + ".q_norm", q);
+      p.k_norm = norm(name + ".k_norm", kv);
+    }
+    const AttentionShape shape{.hidden = h,
+                               .heads = spec_.num_attention_heads,
+                               .kv_heads = spec_.num_key_value_heads,
+                               .head_dim = spec_.head_dim,
+                               .kernel = options_.attention,
+                               .sliding = slides(index),
+                               .softcap = spec_.attn_logit_softcapping.has_value()};
+    return std::make_unique<SelfAttention>(name, shape, std::move(p), options_.model_behaviour,
+                                           static_cast<std::size_t>(index));
+  }
+
+  /// Gemma 2 alternates, the first layer slides; the others slide everywhere or nowhere.
+  bool slides(std::int64_t index) const {
+    return spec_.sliding_window && (spec_.family != Family::gemma2 || index % 2 == 0);
+  }
+
+  std::unique_ptr<GatedMlp> mlp(const std::string& prefix) {
+    const std::string name = prefix + ".mlp";
+    const std::int64_t h = spec_.hidden_size, i = spec_.intermediate_size;
+    MlpProjections p;
+    if (spec_.family == Family::phi3) {
+      p.gate_up = linear(name + ".gate_up_proj", h, 2 * i, false);
+    } else {
+      p.gate = linear(name + ".gate_proj", h, i, spec_.mlp_bias);
+      p.up = linear(name + ".up_proj", h, i, spec_.mlp_bias);
+    }
+    p.down = linear(name + ".down_proj", i, h, spec_.mlp_bias);
+    const Activation activation = spec_.family == Family::gemma2 ? Activation::gelu : Activation::silu;
+    return std::make_unique<GatedMlp>(name, activation, std::move(p));
+  }
+
+  std::unique_ptr<DecoderLayer> layer(std::int64_t index) {
+    const std::string name = "model.layers." + std::to_string(index);
+    const NormPlacement placement = spec_.family == Family::gemma2   ? NormPlacement::around
+                                    : spec_.family == Family::olmo2 ? NormPlacement::after
+                                                                    : NormPlacement::before;
+    auto self_attention = attention(name, index);
+    auto feed_forward = mlp(name);
+    BlockNorms norms;
+    if (placement != NormPlacement::after) norms.input = norm(name + ".input_layernorm", spec_.hidden_size);
+    if (placement == NormPlacement::around)
+      norms.pre_feedforward = norm(name + ".pre_feedforward_layernorm", spec_.hidden_size);
+    if (placement != NormPlacement::before)
+      norms.post_feedforward = norm(name + ".post_feedforward_layernorm", spec_.hidden_size);
+    norms.post_attention = norm(name + ".post_attention_layernorm", spec_.hidden_size);
+    return std::make_unique<DecoderLayer>(name, placement, std::move(self_attention), std::move(feed_forward),
+                                          std::move(norms));
+  }
+
+  const ModelSpec& spec_;
+  const BuildOptions& options_;
+  std::size_t adapted_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CausalLm>> build_model(const ModelSpec& spec, const BuildOptions& options) {
+  Builder builder(spec, options);
+  auto model = builder.build();
+  if (options.adapter && builder.adapted() == 0)
+    return Unexpected{Diagnostics{{.code = "no-target-module",
+                                   .message = "target_modules matches no linear layer of this model",
+                                   .key_path = "adapter.target_modules",
+                                   .hint = "use all-linear, or names like q_proj, v_proj"}}};
+  if (options.adapter)
+    for (Parameter* parameter : model->parameters()) {
+      const ParamRole role = parameter->role;
+      parameter->trainable = role == ParamRole::lora_a || role == ParamRole::lora_b ||
+                             role == ParamRole::dora_magnitude || role == ParamRole::modules_to_save;
+    }
+  return model;
+}
+
+ElementCounts count_elements(CausalLm& model) {
+  ElementCounts counts;
+  for (const Parameter* parameter : model.parameters()) {
+    const auto numel = static_cast<std::uint64_t>(parameter->numel());
+    counts.total += numel;
+    if (parameter->trainable) counts.trainable += numel;
+  }
+  return counts;
+}
+
+}  // namespace qlp

@@ -1,0 +1,48 @@
+// What a decoder-only language model is made of, in the field names of Hugging Face's config.json.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/dtype.h"
+
+namespace qlp {
+
+/// Families whose layers are written down in model/; named after `model_type` in config.json.
+enum class Family : std::uint8_t { llama, mistral, qwen2, qwen3, olmo2, phi3, gemma2 };
+
+/// How the rotary tables are made; only the kinds that allocate differently are told apart.
+enum class RopeKind : std::uint8_t { standard, longrope };
+
+struct ModelSpec {
+  std::string name;  ///< for people: a catalogue name or the file's stem
+  Family family = Family::llama;
+
+  std::int64_t hidden_size = 0;
+  std::int64_t intermediate_size = 0;
+  std::int64_t num_hidden_layers = 0;
+  std::int64_t num_attention_heads = 0;
+  std::int64_t num_key_value_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t vocab_size = 0;
+  std::int64_t max_position_embeddings = 0;
+
+  bool tie_word_embeddings = false;
+  bool qkv_bias = false;        ///< biases on q, k, v (Qwen2 always; Llama with attention_bias)
+  bool attention_bias = false;  ///< bias on o_proj too (Llama's attention_bias)
+  bool mlp_bias = false;
+
+  std::optional<std::int64_t> sliding_window;        ///< set where the family uses it and the file enables it
+  std::int64_t first_sliding_layer = 0;              ///< Qwen's max_window_layers: those below it see everything
+  std::optional<double> attn_logit_softcapping;      ///< Gemma 2
+  std::optional<double> final_logit_softcapping;     ///< Gemma 2
+  RopeKind rope = RopeKind::standard;
+  std::optional<std::int64_t> original_max_position_embeddings;  ///< longrope switches tables past it
+  double partial_rotary_factor = 1.0;
+  std::optional<DType> checkpoint_dtype;  ///< `dtype` / `torch_dtype` of the file
+
+  friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+};
+
+}  // namespace qlp

@@ -1,0 +1,42 @@
+#include "model/parameter_count.h"
+
+namespace qlp {
+namespace {
+
+/// What the norms of one decoder layer hold (transformers 5.24, models/<family>/modeling_<family>.py).
+std::int64_t norm_parameters(const ModelSpec& s) {
+  switch (s.family) {
+    case Family::llama:
+    case Family::mistral:
+    case Family::qwen2:
+    case Family::phi3:
+      return 2 * s.hidden_size;
+    case Family::qwen3:  // q_norm and k_norm over one head
+      return 2 * s.hidden_size + 2 * s.head_dim;
+    case Family::olmo2:  // q_norm and k_norm over all heads
+      return 2 * s.hidden_size + (s.num_attention_heads + s.num_key_value_heads) * s.head_dim;
+    case Family::gemma2:  // before and after both attention and MLP
+      return 4 * s.hidden_size;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::uint64_t parameter_count(const ModelSpec& s) {
+  const auto queries = s.num_attention_heads * s.head_dim;
+  const auto keys = s.num_key_value_heads * s.head_dim;
+  // Fused projections (Phi-3's qkv_proj and gate_up_proj) hold the sum of their parts.
+  auto layer = 2 * s.hidden_size * queries + 2 * s.hidden_size * keys + 3 * s.hidden_size * s.intermediate_size;
+  if (s.qkv_bias) layer += queries + 2 * keys;
+  if (s.attention_bias) layer += s.hidden_size;
+  if (s.mlp_bias) layer += 2 * s.intermediate_size + s.hidden_size;
+  layer += norm_parameters(s);
+
+  const auto embedding = s.vocab_size * s.hidden_size;
+  const auto final_norm = s.hidden_size;
+  const auto total = (s.tie_word_embeddings ? 1 : 2) * embedding + s.num_hidden_layers * layer + final_norm;
+  return static_cast<std::uint64_t>(total);
+}
+
+}  // namespace qlp

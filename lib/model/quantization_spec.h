@@ -1,0 +1,22 @@
+// How a job quantizes the base model.
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace qlp {
+
+enum class QuantType : std::uint8_t { nf4, fp4 };
+
+/// bitsandbytes 4-bit, in BitsAndBytesConfig's words.
+struct QuantizationSpec {
+  QuantType quant_type = QuantType::nf4;
+  bool double_quant = false;
+  DType quant_storage = DType::uint8;
+  DType compute_dtype = DType::bfloat16;
+  bool prepare_kbit = false;  ///< peft.prepare_model_for_kbit_training is called
+  friend bool operator==(const QuantizationSpec&, const QuantizationSpec&) = default;
+};
+
+}  // namespace qlp

@@ -1,0 +1,119 @@
+#include "nn/attention.h"
+
+#include <utility>
+
+#include "autograd/attention.h"
+#include "autograd/matmul.h"
+#include "autograd/pointwise.h"
+#include "autograd/reduce.h"
+#include "autograd/views.h"
+
+namespace qlp {
+
+SelfAttention::SelfAttention(std::string name, const AttentionShape& shape, AttentionProjections projections,
+                             const ModelBehaviour& behaviour, std::size_t layer)
+    : Module(ModuleKind::attention, std::move(name)),
+      shape_(shape),
+      projections_(std::move(projections)),
+      behaviour_(behaviour),
+      layer_(layer) {
+  for (LinearModule* linear : {projections_.q.get(), projections_.k.get(), projections_.v.get(),
+                               projections_.qkv.get(), projections_.o.get()})
+    if (linear) add_child(*linear);
+  for (RmsNorm* norm : {projections_.q_norm.get(), projections_.k_norm.get()})
+    if (norm) add_child(*norm);
+}
+
+SelfAttention::Heads SelfAttention::project(Context& ctx, const Tensor& hidden) {
+  const std::int64_t batch = hidden.size(0), rows = hidden.size(1);
+  const auto heads_first = [&](Tensor x, std::int64_t heads, RmsNorm* norm) {
+    x = reshape(ctx, x, {batch, rows, heads, shape_.head_dim});
+    if (norm) x = norm->forward(ctx, x);
+    return transpose(ctx, x, 1, 2);
+  };
+  AttentionProjections& p = projections_;
+  if (p.qkv) {
+    const Tensor fused = p.qkv->forward(ctx, hidden);
+    const std::int64_t q = shape_.heads * shape_.head_dim, kv = shape_.kv_heads * shape_.head_dim;
+    const auto part = [&](std::int64_t width, std::int64_t heads) {
+      Tensor x = slice(ctx, fused, -1, width);
+      x = reshape(ctx, x, {batch, rows, heads, shape_.head_dim});
+      return transpose(ctx, x, 1, 2);
+    };
+    Tensor qs = part(q, shape_.heads);
+    Tensor ks = part(kv, shape_.kv_heads);
+    return {std::move(qs), std::move(ks), part(kv, shape_.kv_heads)};
+  }
+  RmsNorm* per_head_q = p.norm_per_head ? p.q_norm.get() : nullptr;
+  RmsNorm* per_head_k = p.norm_per_head ? p.k_norm.get() : nullptr;
+  if (p.q_norm && !p.norm_per_head) {
+    Tensor q = p.q->forward(ctx, hidden);
+    q = p.q_norm->forward(ctx, q);
+    Tensor k = p.k->forward(ctx, hidden);
+    k = p.k_norm->forward(ctx, k);
+    Tensor v = p.v->forward(ctx, hidden);
+    return {heads_first(std::move(q), shape_.heads, nullptr), heads_first(std::move(k), shape_.kv_heads, nullptr),
+            heads_first(std::move(v), shape_.kv_heads, nullptr)};
+  }
+  Tensor q = heads_first(p.q->forward(ctx, hidden), shape_.heads, per_head_q);
+  Tensor k = heads_first(p.k->forward(ctx, hidden), shape_.kv_heads, per_head_k);
+  Tensor v = heads_first(p.v->forward(ctx, hidden), shape_.kv_heads, nullptr);
+  return {std::move(q), std::move(k), std::move(v)};
+}
+
+Tensor SelfAttention::forward(Context& ctx, const Tensor& input, const LayerInputs& inputs) {
+  return call(ctx, input, [&](const Tensor& hidden) {
+    Heads heads = project(ctx, hidden);
+    {
+      Rotated rotated = apply_rotary(ctx, heads.q, heads.k, inputs.rotary);
+      heads.q = std::move(rotated.q), heads.k = std::move(rotated.k);
+    }
+    if (inputs.cache) {
+      auto& [keys, values] = (*inputs.cache)[layer_];
+      const Tensor none = heads.k.narrow(2, 0);
+      keys = cat(ctx, none, heads.k, 2);
+      values = cat(ctx, none, heads.v, 2);
+      heads.k = keys, heads.v = values;
+    }
+    const Tensor& mask = shape_.sliding ? inputs.sliding_mask : inputs.mask;
+    Tensor out = shape_.kernel == AttentionKernel::eager ? eager(ctx, heads, mask) : sdpa(ctx, heads, mask);
+    out = reshape(ctx, out, {hidden.size(0), hidden.size(1), shape_.heads * shape_.head_dim});
+    out = projections_.o->forward(ctx, out);
+    return out;
+  });
+}
+
+/// Gives [B, S, heads, D].
+Tensor SelfAttention::sdpa(Context& ctx, const Heads& heads, const Tensor& mask) {
+  Tensor q = heads.q, k = heads.k, v = heads.v;
+  const std::int64_t groups = shape_.heads / shape_.kv_heads;
+  if (!behaviour_.grouped_attention || mask.defined()) k = repeat_kv(ctx, k, groups), v = repeat_kv(ctx, v, groups);
+  if (behaviour_.contiguous_attention) q = contiguous(ctx, q), k = contiguous(ctx, k), v = contiguous(ctx, v);
+  Tensor out = scaled_dot_product_attention(ctx, q, k, v, mask, behaviour_.attention);
+  out = transpose(ctx, out, 1, 2);
+  return contiguous(ctx, out);
+}
+
+/// Gives [B, S, heads, D].
+Tensor SelfAttention::eager(Context& ctx, const Heads& heads, const Tensor& mask) {
+  const std::int64_t groups = shape_.heads / shape_.kv_heads;
+  const Tensor k = repeat_kv(ctx, heads.k, groups);
+  const Tensor v = repeat_kv(ctx, heads.v, groups);
+  Tensor weights = batched_matmul(ctx, heads.q, transpose(ctx, k, 2, 3));
+  weights = scale(ctx, weights);
+  if (shape_.softcap) {
+    weights = scale(ctx, weights, Op::div);
+    weights = tanh(ctx, weights);
+    weights = scale(ctx, weights);
+  }
+  if (mask.defined()) weights = add(ctx, weights, mask);
+  {
+    const Tensor probabilities = softmax(ctx, weights, DType::float32);
+    weights = to(ctx, probabilities, heads.q.dtype());
+  }
+  Tensor out = batched_matmul(ctx, weights, v);
+  out = transpose(ctx, out, 1, 2);
+  return contiguous(ctx, out);
+}
+
+}  // namespace qlp

@@ -1,0 +1,64 @@
+// A decoder with its embedding, final norm and head: what transformers calls ...ForCausalLM.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "nn/decoder_layer.h"
+#include "nn/embedding.h"
+#include "nn/loss.h"
+
+namespace qlp {
+
+enum class Checkpointing : std::uint8_t { none, reentrant, nonreentrant };
+
+/// How the model runs, beside what it is.
+struct RunOptions {
+  Checkpointing checkpointing = Checkpointing::none;
+  /// The hooks of a layer stand outside of its checkpointed region (FSDP1 on layers that checkpoint themselves).
+  bool hooks_outside_checkpoint = false;
+  bool input_requires_grad = false;  ///< enable_input_require_grads(): the embedding's output is a leaf that wants one
+  LossKind loss = LossKind::plain;
+  ModelBehaviour behaviour;
+};
+
+/// Gemma 2 scales the embedding and caps the logits.
+struct ModelTraits {
+  bool scales_embedding = false;
+  bool caps_logits = false;
+  std::int64_t sliding_window = 0;  ///< 0: none
+};
+
+struct CausalLmOutput {
+  Tensor loss, logits;
+  std::vector<std::pair<Tensor, Tensor>> cache;
+};
+
+struct CausalLmParts {
+  std::unique_ptr<Embedding> embedding;
+  std::vector<std::unique_ptr<DecoderLayer>> layers;
+  std::unique_ptr<RmsNorm> norm;
+  std::unique_ptr<RotaryEmbedding> rotary;
+  std::unique_ptr<LinearModule> head;
+};
+
+class CausalLm final : public Module {
+ public:
+  CausalLm(CausalLmParts parts, ModelTraits traits);
+  /// ids and labels [B, S] of int64.
+  CausalLmOutput forward(Context& ctx, const Tensor& ids, const Tensor& labels, const Tensor& num_items,
+                         const RunOptions& options);
+
+  CausalLmParts& parts() { return parts_; }
+
+ private:
+  /// The hidden states after the final norm.
+  Tensor decode(Context& ctx, const Tensor& ids, CausalLmOutput& output, const RunOptions& options);
+  Tensor run_layer(Context& ctx, DecoderLayer& layer, const Tensor& hidden, const LayerInputs& inputs,
+                   const RunOptions& options);
+  CausalLmParts parts_;
+  ModelTraits traits_;
+};
+
+}  // namespace qlp

@@ -1,0 +1,25 @@
+#include "nn/embedding.h"
+
+#include <utility>
+
+#include "autograd/embedding.h"
+
+namespace qlp {
+
+Embedding::Embedding(std::string name, std::int64_t vocabulary, std::int64_t width)
+    : Module(ModuleKind::embedding, std::move(name)),
+      weight_(&add_parameter("weight", ParamRole::embedding, {vocabulary, width})) {}
+
+void Embedding::train_copy() {
+  weight_ = &add_parameter("modules_to_save.default.weight", ParamRole::modules_to_save, weight_->shape);
+}
+
+Tensor Embedding::forward(Context& ctx, const Tensor& ids, bool requires_grad) {
+  return call(ctx, ids, [&](const Tensor& indices) {
+    Tensor out = embedding(ctx, indices, weight_->tensor);
+    if (requires_grad) set_requires_grad(out, true);
+    return out;
+  });
+}
+
+}  // namespace qlp

@@ -1,0 +1,39 @@
+#include "nn/loss.h"
+
+#include "autograd/pointwise.h"
+#include "autograd/reduce.h"
+#include "autograd/views.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+Tensor per_item(Context& ctx, const Tensor& sum, const Tensor& num_items, const ModelBehaviour& behaviour) {
+  if (behaviour.item_count_on_host) return scale(ctx, sum, Op::div);
+  return num_items.defined() ? div(ctx, sum, num_items) : sum;
+}
+
+}  // namespace
+
+Tensor causal_lm_loss(Context& ctx, const Tensor& model_logits, const Tensor& model_labels, const Tensor& num_items,
+                      const ModelBehaviour& behaviour) {
+  const Scoped category(ctx.category, Category::logits_and_loss);
+  const std::int64_t batch = model_logits.size(0), rows = model_logits.size(1), vocabulary = model_logits.size(2);
+  Tensor logits = to(ctx, model_logits, DType::float32);
+  Tensor labels;
+  if (behaviour.shifts_labels) {
+    const Tensor padded = empty(ctx, {batch, rows + 1}, DType::int64, Op::pad);
+    labels = contiguous(ctx, padded.narrow(1, rows));
+    logits = reshape(ctx, logits, {batch * rows, vocabulary});
+  } else {
+    const Tensor shifted = contiguous(ctx, slice(ctx, logits, 1, rows - 1));
+    labels = contiguous(ctx, model_labels.narrow(1, rows - 1));
+    const Tensor flat = reshape(ctx, shifted, {batch * (rows - 1), vocabulary});
+    const Tensor loss = cross_entropy(ctx, flat, labels);
+    return per_item(ctx, loss, num_items, behaviour);
+  }
+  const Tensor loss = cross_entropy(ctx, logits, labels);
+  return per_item(ctx, loss, num_items, behaviour);
+}
+
+}  // namespace qlp

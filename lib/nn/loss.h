@@ -1,0 +1,15 @@
+// The loss of a causal language model on its logits, as transformers computes it by version.
+#pragma once
+
+#include "nn/behaviour.h"
+#include "tensor/context.h"
+
+namespace qlp {
+
+enum class LossKind : std::uint8_t { plain, liger, chunked };
+
+/// ForCausalLMLoss: logits [B, S, V], labels [B, S]; `num_items` 0-dim or none (then the mean over tokens).
+Tensor causal_lm_loss(Context& ctx, const Tensor& logits, const Tensor& labels, const Tensor& num_items,
+                      const ModelBehaviour& behaviour);
+
+}  // namespace qlp

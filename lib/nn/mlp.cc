@@ -1,0 +1,45 @@
+#include "nn/mlp.h"
+
+#include <utility>
+#include <vector>
+
+#include "autograd/pointwise.h"
+#include "autograd/views.h"
+
+namespace qlp {
+
+GatedMlp::GatedMlp(std::string name, Activation activation, MlpProjections projections)
+    : Module(ModuleKind::mlp, std::move(name)), activation_(activation), projections_(std::move(projections)) {
+  for (LinearModule* linear :
+       {projections_.gate_up.get(), projections_.gate.get(), projections_.up.get(), projections_.down.get()})
+    if (linear) add_child(*linear);
+}
+
+Tensor GatedMlp::activate(Context& ctx, const Tensor& x) {
+  return activation_ == Activation::silu ? silu(ctx, x) : gelu(ctx, x);
+}
+
+Tensor GatedMlp::forward(Context& ctx, const Tensor& input) {
+  return call(ctx, input, [&](const Tensor& x) {
+    MlpProjections& p = projections_;
+    if (p.gate_up) {
+      const Tensor up_states = p.gate_up->forward(ctx, x);
+      const std::int64_t half = up_states.size(-1) / 2;
+      const auto halves = split(ctx, up_states, {half, half}, -1);
+      Tensor up = activate(ctx, halves[0]);
+      up = mul(ctx, halves[1], up);
+      return p.down->forward(ctx, up);
+    }
+    Tensor gate = p.gate->forward(ctx, x);
+    gate = activate(ctx, gate);
+    Tensor product;
+    {
+      const Tensor up = p.up->forward(ctx, x);
+      product = mul(ctx, gate, up);
+    }
+    gate.reset();
+    return p.down->forward(ctx, product);
+  });
+}
+
+}  // namespace qlp

@@ -1,0 +1,30 @@
+// The gated feed-forward block: down(act(gate(x)) * up(x)).
+#pragma once
+
+#include <memory>
+
+#include "nn/linear.h"
+
+namespace qlp {
+
+enum class Activation : std::uint8_t { silu, gelu };
+
+/// gate and up, or both in one (Phi-3).
+struct MlpProjections {
+  std::unique_ptr<LinearModule> gate, up, gate_up, down;
+};
+
+class GatedMlp final : public Module {
+ public:
+  GatedMlp(std::string name, Activation activation, MlpProjections projections);
+  /// x [B, S, H]
+  Tensor forward(Context& ctx, const Tensor& x);
+  MlpProjections& projections() { return projections_; }
+
+ private:
+  Tensor activate(Context& ctx, const Tensor& x);
+  Activation activation_;
+  MlpProjections projections_;
+};
+
+}  // namespace qlp

@@ -1,0 +1,59 @@
+#include "nn/norm.h"
+
+#include <utility>
+
+#include "autograd/pointwise.h"
+#include "autograd/reduce.h"
+
+namespace qlp {
+namespace {
+
+/// x * rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) of a float32 x; `variance` outlives the call where Python names it.
+Tensor normalise(Context& ctx, const Tensor& x, Tensor& variance) {
+  {
+    const Tensor power = square(ctx, x);
+    variance = mean_last(ctx, power);
+  }
+  Tensor root = add_scalar(ctx, variance);
+  root = rsqrt(ctx, root);
+  return mul(ctx, x, root);
+}
+
+}  // namespace
+
+RmsNorm::RmsNorm(std::string name, std::int64_t width, NormKind kind)
+    : Module(ModuleKind::norm, std::move(name)), weight_(&add_parameter("weight", ParamRole::norm, {width})), kind_(kind) {}
+
+Tensor RmsNorm::forward(Context& ctx, const Tensor& input) {
+  return call(ctx, input, [&](const Tensor& x) {
+    if (kind_ == NormKind::gemma) return gemma(ctx, x);
+    Tensor variance;  // goes last
+    Tensor hidden = to(ctx, x, DType::float32);
+    hidden = normalise(ctx, hidden, variance);
+    if (kind_ == NormKind::llama) return mul(ctx, weight_->tensor, to(ctx, hidden, x.dtype()));
+    return to(ctx, mul(ctx, weight_->tensor, hidden), x.dtype());
+  });
+}
+
+Tensor RmsNorm::gemma(Context& ctx, const Tensor& x) {
+  Tensor output;
+  {
+    const Tensor hidden = to(ctx, x, DType::float32);
+    Tensor variance;
+    {
+      const Tensor power = square(ctx, hidden);
+      variance = mean_last(ctx, power);
+    }
+    variance = add_scalar(ctx, variance);
+    variance = rsqrt(ctx, variance);
+    output = mul(ctx, hidden, variance);
+  }
+  {
+    Tensor gain = to(ctx, weight_->tensor, DType::float32);
+    gain = add_scalar(ctx, gain);
+    output = mul(ctx, output, gain);
+  }
+  return to(ctx, output, x.dtype());
+}
+
+}  // namespace qlp

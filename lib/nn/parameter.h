@@ -1,0 +1,28 @@
+// A parameter of a model: what it is, and the tensor that stands for it now.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/dtype.h"
+#include "base/shape.h"
+#include "nn/parameter_role.h"
+#include "quant/quant_state.h"
+#include "tensor/tensor.h"
+
+namespace qlp {
+
+struct Parameter {
+  std::string name;  ///< fully qualified
+  ParamRole role = ParamRole::base_weight;
+  Shape shape;          ///< of the unquantized weight
+  bool trainable = true;
+  bool quantize = false;  ///< stored in 4 bit once loaded
+  Tensor tensor;          ///< what the forward pass reads: whole, a view of a flat parameter, or a shard
+  std::unique_ptr<QuantState> quant;  ///< of a quantized one
+
+  std::int64_t numel() const { return shape.numel(); }
+};
+
+}  // namespace qlp

@@ -1,0 +1,68 @@
+#include "optim/clip_grad_norm.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "autograd/node.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::int64_t kChunk = 65536;  // elements; MultiTensorApply.cuh, kChunkSize
+
+/// max_norm / (total_norm + 1e-6), clamped; the gradients are multiplied in place.
+void scale_in_place(Context& ctx, const Tensor& norm) {
+  Tensor quotient;
+  {
+    const Tensor sum = empty(ctx, {}, norm.dtype(), Op::add);
+    quotient = empty(ctx, {}, norm.dtype(), Op::reciprocal);
+    quotient = empty(ctx, {}, norm.dtype(), Op::mul);
+  }
+  const Tensor clamped = empty(ctx, {}, norm.dtype(), Op::clamp);
+}
+
+}  // namespace
+
+std::vector<Tensor> foreach_norm(Context& ctx, const std::vector<Tensor>& gradients) {
+  std::int64_t chunks = 1;
+  for (const Tensor& gradient : gradients) chunks = std::max(chunks, (gradient.numel() + kChunk - 1) / kChunk);
+  const auto count = static_cast<std::int64_t>(gradients.size());
+  const Tensor partial = empty(ctx, {count * chunks}, DType::float32, Op::foreach_norm);
+  std::vector<Tensor> norms;
+  for (const Tensor& gradient : gradients) norms.push_back(empty(ctx, {}, gradient.dtype(), Op::foreach_norm));
+  return norms;
+}
+
+Tensor total_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
+  std::vector<std::vector<Tensor>> by_dtype;
+  for (const Tensor& parameter : parameters) {
+    const Tensor& grad = grad_of(parameter);
+    if (!grad.defined()) continue;
+    auto group = std::find_if(by_dtype.begin(), by_dtype.end(),
+                              [&](const auto& tensors) { return tensors.front().dtype() == grad.dtype(); });
+    if (group == by_dtype.end()) group = by_dtype.emplace(group);
+    group->push_back(grad);
+  }
+  if (by_dtype.empty()) return empty(ctx, {}, DType::float32, Op::clip_grad_norm);
+
+  {
+    std::vector<Tensor> norms;
+    DType dtype = by_dtype.front().front().dtype();
+    for (const auto& group : by_dtype) {
+      if (group.front().dtype() == DType::float32) dtype = DType::float32;
+      for (Tensor& norm : foreach_norm(ctx, group)) norms.push_back(std::move(norm));
+    }
+    const Tensor stacked = empty(ctx, {static_cast<std::int64_t>(norms.size())}, dtype, Op::stack);
+    return empty(ctx, {}, dtype, Op::linear_norm);
+  }
+}
+
+Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
+  const Scoped category(ctx.category, Category::workspace);
+  Tensor total = total_grad_norm(ctx, parameters);
+  scale_in_place(ctx, total);
+  return total;
+}
+
+}  // namespace qlp
