@@ -1,0 +1,141 @@
+#include "config/job_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "config/job_sections.h"
+#include "config/yaml_parser.h"
+#include "memory/allocator_config.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::int64_t kSchema = 1;
+
+Section section_of(MapReader& map, std::string_view key) { return {map.take(key), map.place_of(key)}; }
+
+void check_schema(MapReader& map) {
+  map.require("schema", "the version of this format, 1");
+  const auto schema = map.integer("schema", {});
+  if (schema && *schema != kSchema)
+    map.refuse("schema", "bad-value", "schema " + std::to_string(*schema) + " is unknown: this program reads schema 1");
+}
+
+/// The allocator's options, read and followed as the job's torch does.
+void read_allocator(MapReader& map, JobSpec& job) {
+  const auto at_least = [&](Version version) { return job.stack.torch >= version; };
+  const auto equal_blocks = at_least({2, 13, 0}) ? EqualBlocks::oldest_segment : EqualBlocks::lowest_address;
+  const auto larger_sizes = at_least({2, 9, 0}) ? LargerSizes::after_last : LargerSizes::from_last;
+  job.allocator.equal_blocks = equal_blocks;
+  const auto* node = map.take("allocator");
+  if (!node || node->kind == NodeKind::null) return;
+  const auto text = map.text("allocator");
+  if (!text) return;
+  const auto config = parse_allocator_config(*text, larger_sizes);
+  if (config) {
+    job.allocator = *config;
+    job.allocator.equal_blocks = equal_blocks;
+    job.allocator_text = *text;
+    return;
+  }
+  for (auto error : config.error()) {
+    // The column within the option text, seen from where that begins in the file.
+    const auto at = map.place_of("allocator");
+    const auto inside = error.position.column == 0 ? 0 : error.position.column - 1;
+    error.key_path = at.path;
+    error.position = {at.position.file, at.position.line, at.position.column + (node->quoted ? 1U : 0U) + inside};
+    if (error.code.empty()) error.code = "bad-allocator";
+    map.findings().append({error});
+  }
+}
+
+void adopt_checkpoint_quantization(const ModelSection& model, const Section& section, JobSpec& job,
+                                   Findings& findings) {
+  const auto& stored = model.checkpoint_quantization;
+  if (!stored) return;
+  if (!job.quantization) {
+    job.quantization = stored;
+    findings.note("checkpoint-quantization", section.place,
+                  "the checkpoint is stored in bitsandbytes 4-bit, and loaded so");
+    return;
+  }
+  auto asked = *job.quantization;
+  asked.prepare_kbit = stored->prepare_kbit;
+  if (asked != *stored)
+    findings.warning("checkpoint-quantization", section.place,
+                     "differs from the quantization_config that the checkpoint is stored with",
+                     "transformers would use that of the checkpoint");
+}
+
+/// Sections that a job can do without.
+void note_absent(MapReader& map) {
+  if (!map.has("quantization")) map.default_used("quantization", "none, the weights stay in model.dtype");
+  if (!map.has("adapter")) map.default_used("adapter", "none, all parameters are trained");
+  if (!map.has("allocator")) map.default_used("allocator", "PyTorch's defaults");
+}
+
+/// What no section can see by itself.
+void check_together(const ModelSection& model, const MapReader& map, const JobSpec& job, Findings& findings) {
+  if (job.quantization && !job.adapter)
+    findings.error("needs-adapter", map.place_of("quantization"),
+                   "a 4-bit base cannot be trained by itself: give an adapter section, or leave quantization out");
+  const auto longest = job.model.max_position_embeddings;
+  if (model.known && longest > 0 && job.training.seq_len > longest)
+    findings.warning("long-sequence", {"training.seq_len", map.place_of("training").position},
+                     "seq_len " + std::to_string(job.training.seq_len) + " is longer than the model's " +
+                         std::to_string(longest) + " positions");
+}
+
+/// The job file's own errors first.
+void sort_by_place(Diagnostics& list, const std::string& job_file) {
+  const auto key = [&](const Diagnostic& d) {
+    return std::tuple(d.position.file != job_file, d.position.line, d.position.column);
+  };
+  std::stable_sort(list.begin(), list.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+}
+
+}  // namespace
+
+Result<JobDocument> read_job(std::string_view text, const std::string& file_name, const FileReader& files) {
+  auto root = parse_yaml(text, file_name);
+  if (!root) return Unexpected{std::move(root.error())};
+
+  Findings findings;
+  MapReader map(root->get(), {"", (*root)->position}, findings);
+  if (findings.has_errors()) return Unexpected{findings.take()};
+  JobSpec job;
+  check_schema(map);
+  job.stack = read_stack_section(section_of(map, "stack"), findings);
+  auto model = read_model_section(section_of(map, "model"), file_name, files, findings);
+  const auto quantization = section_of(map, "quantization");
+  job.quantization = read_quantization_section(quantization, model.dtype, findings);
+  job.adapter = read_adapter_section(section_of(map, "adapter"),
+                                     model.known ? std::optional{model.model.family} : std::nullopt, findings);
+  job.training = read_training_section(section_of(map, "training"), job.stack, findings);
+  job.cluster = read_cluster_section(section_of(map, "cluster"), findings);
+  read_allocator(map, job);
+  job.plans = read_plans_section(section_of(map, "plans"), findings);
+  note_absent(map);
+  adopt_checkpoint_quantization(model, quantization, job, findings);
+  job.model = std::move(model.model);
+  job.dtype = model.dtype;
+  job.loading = model.loading;
+  check_together(model, map, job, findings);
+  map.finish();
+
+  if (!findings.has_errors()) return JobDocument{std::move(job), findings.take()};
+  auto errors = findings.take_errors();
+  sort_by_place(errors, file_name);
+  return Unexpected{std::move(errors)};
+}
+
+Result<JobDocument> read_job_file(const std::string& path) {
+  const DiskFiles files;
+  const auto text = read_text(path, files);
+  if (!text) return Unexpected{text.error()};
+  return read_job(*text, path, files);
+}
+
+}  // namespace qlp

@@ -1,0 +1,42 @@
+// The sections of a job file, one reader each. They gather errors in the findings of the map they are given.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/file_reader.h"
+#include "config/map_reader.h"
+#include "plan/job_spec.h"
+
+namespace qlp {
+
+/// One section of the file, or its absence.
+struct Section {
+  const Node* node;
+  KeyPlace place;
+};
+
+struct ModelSection {
+  ModelSpec model;
+  DType dtype = DType::bfloat16;
+  Loading loading = Loading::automatic;
+  std::optional<QuantizationSpec> checkpoint_quantization;
+  bool known = false;  ///< the model could be read
+};
+
+ModelSection read_model_section(const Section& section, const std::string& job_file, const FileReader& files,
+                                Findings& findings);
+std::optional<QuantizationSpec> read_quantization_section(const Section& section, DType load_dtype, Findings& findings);
+/// `family`: for PEFT's default targets; none where the model could not be read.
+std::optional<AdapterSpec> read_adapter_section(const Section& section, std::optional<Family> family,
+                                                Findings& findings);
+TrainingSpec read_training_section(const Section& section, const StackVersions& stack, Findings& findings);
+ClusterSpec read_cluster_section(const Section& section, Findings& findings);
+std::vector<NamedPlan> read_plans_section(const Section& section, Findings& findings);
+StackVersions read_stack_section(const Section& section, Findings& findings);
+
+/// GpuSpec::capacity_source where the job file gives the capacity.
+inline constexpr std::string_view kCapacityOfJob = "cluster.memory of the job file";
+
+}  // namespace qlp

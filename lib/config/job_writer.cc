@@ -1,0 +1,203 @@
+#include "config/job_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/text.h"
+#include "config/job_sections.h"
+#include "plan/gpu_catalogue.h"
+#include "plan/job_names.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+/// A text as YAML reads it back, in double quotes unless it is a plain word.
+std::string quote(std::string_view text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  });
+  constexpr std::array<std::string_view, 8> kNotWords{"no", "yes", "on", "off", "true", "false", "null", "Null"};
+  if (plain && std::find(kNotWords.begin(), kNotWords.end(), text) == kNotWords.end()) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20) {
+      quoted += c;
+      continue;
+    }
+    quoted += "\\x";
+    quoted += kHexDigits[static_cast<unsigned char>(c) >> 4U];
+    quoted += kHexDigits[static_cast<unsigned char>(c) & 15U];
+  }
+  return quoted + "\"";
+}
+
+std::string list(const std::vector<std::string>& words) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < words.size(); ++i) text += (i > 0 ? ", " : "") + quote(words[i]);
+  return text + "]";
+}
+
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(std::int64_t value) { return std::to_string(value); }
+std::string text_of(double value) { return exact_number(value); }
+std::string text_of(DType value) { return std::string(name_of(value)); }
+template <NamedEnum E>
+std::string text_of(E value) {
+  return std::string(name_of(value));
+}
+
+/// Writes "key: value" lines of one section.
+class Lines {
+ public:
+  explicit Lines(std::string_view section) { text_ = std::string(section) + ":\n"; }
+
+  void raw(std::string_view key, const std::string& value) { text_ += "  " + std::string(key) + ": " + value + "\n"; }
+  template <class T>
+  void add(std::string_view key, const T& value) {
+    raw(key, text_of(value));
+  }
+  template <class T>
+  void add(std::string_view key, const std::optional<T>& value) {
+    if (value) raw(key, text_of(*value));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::string model_text(const JobSpec& job) {
+  const auto& m = job.model;
+  Lines lines("model");
+  lines.raw("name", quote(m.name));
+  lines.add("family", m.family);
+  lines.add("hidden_size", m.hidden_size);
+  lines.add("intermediate_size", m.intermediate_size);
+  lines.add("num_hidden_layers", m.num_hidden_layers);
+  lines.add("num_attention_heads", m.num_attention_heads);
+  lines.add("num_key_value_heads", m.num_key_value_heads);
+  lines.add("head_dim", m.head_dim);
+  lines.add("vocab_size", m.vocab_size);
+  lines.add("max_position_embeddings", m.max_position_embeddings);
+  lines.add("tie_word_embeddings", m.tie_word_embeddings);
+  if (m.attention_bias) lines.add("attention_bias", true);
+  if (m.mlp_bias) lines.add("mlp_bias", true);
+  lines.add("sliding_window", m.sliding_window);
+  if (m.first_sliding_layer != 0) lines.add("max_window_layers", m.first_sliding_layer);
+  if (m.family == Family::gemma2) {
+    lines.raw("attn_logit_softcapping", m.attn_logit_softcapping ? text_of(*m.attn_logit_softcapping) : "null");
+    lines.raw("final_logit_softcapping", m.final_logit_softcapping ? text_of(*m.final_logit_softcapping) : "null");
+  }
+  if (m.rope == RopeKind::longrope) lines.raw("rope_type", "longrope");
+  lines.add("original_max_position_embeddings", m.original_max_position_embeddings);
+  if (m.partial_rotary_factor != 1.0) lines.add("partial_rotary_factor", m.partial_rotary_factor);
+  lines.add("torch_dtype", m.checkpoint_dtype);
+  lines.add("dtype", job.dtype);
+  lines.add("loading", job.loading);
+  return lines.text();
+}
+
+std::string quantization_text(const QuantizationSpec& q) {
+  Lines lines("quantization");
+  lines.add("quant_type", q.quant_type);
+  lines.add("double_quant", q.double_quant);
+  lines.add("quant_storage", q.quant_storage);
+  lines.add("compute_dtype", q.compute_dtype);
+  lines.add("prepare_kbit", q.prepare_kbit);
+  return lines.text();
+}
+
+std::string adapter_text(const AdapterSpec& a) {
+  Lines lines("adapter");
+  lines.raw("type", "lora");
+  lines.add("r", a.r);
+  lines.add("lora_alpha", a.lora_alpha);
+  lines.add("lora_dropout", a.lora_dropout);
+  lines.add("use_dora", a.use_dora);
+  lines.add("use_rslora", a.use_rslora);
+  lines.raw("target_modules", a.all_linear                ? "all-linear"
+                              : !a.target_pattern.empty() ? quote(a.target_pattern)
+                                                          : list(a.target_modules));
+  if (!a.modules_to_save.empty()) lines.raw("modules_to_save", list(a.modules_to_save));
+  if (!a.rank_pattern.empty()) {
+    lines.raw("rank_pattern", "");
+    for (const auto& [name, r] : a.rank_pattern) lines.raw("  " + quote(name), text_of(r));
+  }
+  lines.raw("bias", "none");
+  lines.add("autocast_adapter_dtype", a.autocast_adapter_dtype);
+  lines.add("dtype", a.dtype);
+  return lines.text();
+}
+
+std::string training_text(const TrainingSpec& t) {
+  Lines lines("training");
+  lines.add("micro_batch_size", t.micro_batch_size);
+  lines.add("seq_len", t.seq_len);
+  lines.add("gradient_accumulation_steps", t.gradient_accumulation_steps);
+  lines.raw("gradient_checkpointing", t.gradient_checkpointing == GradientCheckpointing::none ? "false"
+                                      : t.gradient_checkpointing == GradientCheckpointing::reentrant
+                                          ? "{use_reentrant: true}"
+                                          : "{use_reentrant: false}");
+  lines.raw("mixed_precision", t.bf16 ? "bf16" : "\"no\"");
+  lines.add("optimizer", t.optimizer);
+  lines.add("max_grad_norm", t.max_grad_norm);
+  lines.add("attn_implementation", t.attention);
+  lines.add("loss", t.loss);
+  lines.add("num_steps", t.num_steps);
+  return lines.text();
+}
+
+std::string cluster_text(const ClusterSpec& c) {
+  Lines lines("cluster");
+  lines.raw("gpu", quote(c.gpu.name));
+  const auto catalogue = find_gpu(c.gpu.name);
+  if (c.gpu.capacity_source == kCapacityOfJob) lines.raw("memory", exact_size(c.gpu.capacity));
+  if (!catalogue || catalogue->compute_capability != c.gpu.compute_capability)
+    lines.add("compute_capability", c.gpu.compute_capability / 10.0);
+  lines.add("world_size", c.world_size);
+  lines.add("gpus_per_node", c.gpus_per_node);
+  lines.raw("used_by_others", exact_size(c.used_by_others));
+  lines.raw("margin", exact_percent(c.margin));
+  return lines.text();
+}
+
+std::string options_of(const ShardingPlan& plan) {
+  if (const auto* ddp = std::get_if<Ddp>(&plan))
+    return "{bucket_cap_mb: " + text_of(ddp->bucket_cap_mb) +
+           ", gradient_as_bucket_view: " + text_of(ddp->gradient_as_bucket_view) + "}";
+  if (const auto* fsdp = std::get_if<Fsdp1>(&plan)) return "{use_orig_params: " + text_of(fsdp->use_orig_params) + "}";
+  return "{}";
+}
+
+std::string plans_text(const std::vector<NamedPlan>& plans) {
+  Lines lines("plans");
+  for (const auto& plan : plans) lines.raw(plan.name, options_of(plan.plan));
+  return lines.text();
+}
+
+std::string stack_text(const StackVersions& s) {
+  Lines lines("stack");
+  lines.raw("torch", to_string(s.torch));
+  lines.raw("transformers", to_string(s.transformers));
+  lines.raw("peft", to_string(s.peft));
+  lines.raw("accelerate", to_string(s.accelerate));
+  lines.raw("bitsandbytes", to_string(s.bitsandbytes));
+  return lines.text();
+}
+
+}  // namespace
+
+std::string to_yaml(const JobSpec& job) {
+  std::string text = "schema: 1\n" + model_text(job);
+  if (job.quantization) text += quantization_text(*job.quantization);
+  if (job.adapter) text += adapter_text(*job.adapter);
+  text += training_text(job.training) + cluster_text(job.cluster);
+  if (!job.allocator_text.empty()) text += "allocator: " + quote(job.allocator_text) + "\n";
+  return text + plans_text(job.plans) + stack_text(job.stack);
+}
+
+}  // namespace qlp

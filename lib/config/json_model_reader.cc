@@ -1,0 +1,288 @@
+// config.json of Hugging Face. What a class of transformers reads from it, and what it ignores, is followed.
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "config/checkpoint_check.h"
+#include "config/checkpoint_quantization.h"
+#include "config/config_fields.h"
+#include "config/family_table.h"
+#include "config/json_parser.h"
+#include "config/model_reader.h"
+
+namespace qlp {
+namespace {
+
+/// Names that the same field has in other files (vLLM's model_arch_config_convertor.py at 00bb6f5, and real files).
+constexpr FieldNames kHidden{"hidden_size", "d_model", "n_embd"};
+constexpr FieldNames kLayers{"num_hidden_layers", "n_layers", "n_layer", "num_layers"};
+constexpr FieldNames kHeads{"num_attention_heads", "n_heads", "n_head"};
+constexpr FieldNames kKeyValueHeads{"num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num",
+                                    "num_attention_groups"};
+constexpr FieldNames kHeadDim{"head_dim", "attention_head_dim", "kv_channels", "hidden_size_per_head"};
+constexpr FieldNames kIntermediate{"intermediate_size", "ffn_hidden_size", "n_inner"};
+constexpr FieldNames kVocab{"vocab_size", "padded_vocab_size"};
+constexpr FieldNames kPositions{"max_position_embeddings", "n_positions",        "max_seq_len", "seq_length",
+                                "model_max_length",        "max_sequence_length"};
+constexpr std::array<std::string_view, 6> kExpertKeys{"num_experts",     "num_local_experts", "n_routed_experts",
+                                                      "moe_num_experts", "ffn_config",        "moe_layers"};
+
+void refuse_model(const ConfigFields& fields, std::string_view key, const Node* at, const std::string& message) {
+  fields.findings().error("unsupported-model", fields.place_of(key, at), message);
+}
+
+/// The row of the file's model_type, or of its architecture where it has none.
+const FamilyRow* family_of(const ConfigFields& fields) {
+  const auto* architectures = fields.find("architectures");
+  const auto architecture = architectures && !architectures->items.empty() ? architectures->items.front()->text : "";
+  const auto model_type = fields.text("model_type");
+  const auto* row = model_type ? family_row(*model_type) : nullptr;
+  if (!model_type) {
+    const auto known = std::find_if(kFamilies.begin(), kFamilies.end(),
+                                    [&](const FamilyRow& r) { return r.architecture == architecture; });
+    if (known != kFamilies.end()) row = &*known;
+  }
+  if (!row && !model_type) {
+    fields.findings().error("missing-key", fields.place_of("model_type", nullptr),
+                            "model_type is missing, and architectures names no known family");
+    return nullptr;
+  }
+  if (!row) {
+    refuse_model(fields, "model_type", fields.find("model_type"),
+                 *model_type + " is not supported: " + std::string(why_not_supported(*model_type)));
+    return nullptr;
+  }
+  if (!architecture.empty() && architecture != row->architecture) {
+    refuse_model(fields, "architectures", architectures,
+                 architecture + " is not supported: of the family " + std::string(row->model_type) + " only " +
+                     std::string(row->architecture) + " is planned");
+    return nullptr;
+  }
+  for (auto key : kExpertKeys) {
+    const auto* node = fields.find(key);
+    if (!node || node->text == "0" || node->text == "1") continue;
+    refuse_model(fields, key, node, "mixture-of-experts layers are not planned yet");
+    return nullptr;
+  }
+  return row;
+}
+
+void read_heads(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spec) {
+  spec.num_attention_heads = fields.required(kHeads, ShapeLimits::kHeads);
+  const bool as_queries =
+      row.num_key_value_heads == 0 || fields.is_null(kKeyValueHeads[0]);  // null is not the class default
+  const auto class_default = as_queries ? spec.num_attention_heads : row.num_key_value_heads;
+  spec.num_key_value_heads = fields.integer_or(kKeyValueHeads, ShapeLimits::kHeads, class_default);
+
+  const auto head_dim = fields.integer(kHeadDim, 0, ShapeLimits::kHeadDim).value_or(0);
+  if (head_dim != 0) {
+    spec.head_dim = head_dim;
+  } else if (row.head_dim != 0 && !fields.is_null("head_dim") && !fields.find(kHeadDim)) {
+    spec.head_dim = row.head_dim;
+    fields.note_default("head_dim", std::to_string(row.head_dim));
+  } else if (spec.num_attention_heads > 0) {
+    spec.head_dim = spec.hidden_size / spec.num_attention_heads;
+    if (spec.head_dim * spec.num_attention_heads != spec.hidden_size)
+      fields.findings().error("inconsistent-shapes", fields.place_of("num_attention_heads", fields.find(kHeads)),
+                              "hidden_size " + std::to_string(spec.hidden_size) + " is no multiple of " +
+                                  std::to_string(spec.num_attention_heads) + " heads, and there is no head_dim");
+  }
+  if (spec.num_key_value_heads > 0 && spec.num_attention_heads % spec.num_key_value_heads != 0)
+    fields.findings().error("inconsistent-shapes", fields.place_of("num_key_value_heads", fields.find(kKeyValueHeads)),
+                            std::to_string(spec.num_attention_heads) + " query heads cannot share " +
+                                std::to_string(spec.num_key_value_heads) + " key and value heads");
+}
+
+bool slides(const Node& item) { return item.text == "sliding_attention"; }
+
+/// Qwen: full attention up to max_window_layers, sliding from there on; `layer_types` says the same layer by layer.
+void read_qwen_window(const ConfigFields& fields, std::int64_t class_default, ModelSpec& spec) {
+  if (!fields.boolean_or("use_sliding_window", false) || fields.is_null("sliding_window")) return;
+  const auto window = fields.integer_or({"sliding_window"}, ShapeLimits::kPositions, class_default);
+  if (const auto* types = fields.find("layer_types")) {
+    const auto& items = types->items;
+    const auto first = std::find_if(items.begin(), items.end(), [](const NodePtr& i) { return slides(*i); });
+    if (!std::all_of(first, items.end(), [](const NodePtr& i) { return slides(*i); }))
+      fields.findings().error("not-supported", fields.place_of("layer_types", types),
+                              "not supported: sliding layers with others after them");
+    spec.first_sliding_layer = first - items.begin();
+  } else {
+    spec.first_sliding_layer =
+        fields.integer({"max_window_layers"}, 0, ShapeLimits::kPositions).value_or(kQwenMaxWindowLayers);
+    if (!fields.find("max_window_layers"))
+      fields.note_default("max_window_layers", std::to_string(kQwenMaxWindowLayers));
+  }
+  if (spec.first_sliding_layer < spec.num_hidden_layers) {
+    spec.sliding_window = window;
+  } else {
+    spec.first_sliding_layer = 0;
+  }
+}
+
+/// Gemma 2 alternates, sliding first; another order of `layer_types` is not planned.
+void check_gemma_layers(const ConfigFields& fields) {
+  const auto* types = fields.find("layer_types");
+  if (!types) return;
+  for (std::size_t i = 0; i < types->items.size(); ++i) {
+    if (slides(*types->items[i]) == (i % 2 == 0)) continue;
+    fields.findings().error("not-supported", fields.place_of("layer_types", types->items[i].get()),
+                            "not supported: layers that do not alternate between sliding and full attention");
+    return;
+  }
+}
+
+void read_window(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spec) {
+  if (row.family == Family::qwen2 || row.family == Family::qwen3)
+    return read_qwen_window(fields, row.sliding_window, spec);
+  if (row.family == Family::gemma2) check_gemma_layers(fields);
+  const bool reads_it = row.sliding_window != 0 || row.family == Family::phi3;
+  if (!reads_it || fields.is_null("sliding_window")) return;
+  spec.sliding_window = fields.integer({"sliding_window"}, 1, ShapeLimits::kPositions);
+  if (fields.find("sliding_window") || row.sliding_window == 0) return;
+  spec.sliding_window = row.sliding_window;
+  fields.note_default("sliding_window", std::to_string(row.sliding_window));
+}
+
+/// transformers 5 writes rope_parameters, 4 rope_scaling; the type is `rope_type` or, in old files, `type`.
+void read_rope(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spec) {
+  const auto* rope = fields.find(FieldNames{"rope_parameters", "rope_scaling"});
+  if (rope && rope->kind != NodeKind::map) rope = nullptr;
+  const ConfigFields inner(rope ? *rope : fields.config(), fields.findings());
+  if (rope) {
+    const auto type = inner.text("rope_type").value_or(inner.text("type").value_or("default"));
+    // Phi3Config reads the old words su and yarn as longrope (configuration_phi3.py).
+    const bool old_word = row.family == Family::phi3 && (type == "su" || type == "yarn");
+    if (type == "longrope" || old_word) spec.rope = RopeKind::longrope;
+  }
+  if (spec.rope == RopeKind::longrope) {
+    const FieldNames original{"original_max_position_embeddings"};
+    auto positions = fields.integer(original, 1, ShapeLimits::kPositions);
+    if (!positions) positions = inner.integer(original, 1, ShapeLimits::kPositions);
+    if (!positions && row.family == Family::phi3) {
+      positions = kPhi3OriginalMaxPositions;
+      fields.note_default(original[0], std::to_string(kPhi3OriginalMaxPositions));
+    }
+    spec.original_max_position_embeddings = positions;
+  }
+  if (row.family != Family::phi3) return;
+  auto factor = fields.number("partial_rotary_factor");
+  if (!factor && rope) factor = inner.number("partial_rotary_factor");
+  spec.partial_rotary_factor = factor.value_or(1.0);
+  if (spec.partial_rotary_factor > 0 && spec.partial_rotary_factor <= 1) return;
+  fields.findings().error("out-of-range",
+                          fields.place_of("partial_rotary_factor", fields.find("partial_rotary_factor")),
+                          "out of range: expected more than 0, at most 1");
+}
+
+void read_softcaps(const ConfigFields& fields, ModelSpec& spec) {
+  const auto cap = [&](std::string_view key, double class_default) -> std::optional<double> {
+    if (fields.is_null(key)) return std::nullopt;
+    if (!fields.find(key)) fields.note_default(key, std::to_string(static_cast<int>(class_default)));
+    return fields.number(key).value_or(class_default);
+  };
+  spec.attn_logit_softcapping = cap("attn_logit_softcapping", kGemma2AttentionSoftcap);
+  spec.final_logit_softcapping = cap("final_logit_softcapping", kGemma2LogitSoftcap);
+}
+
+/// `dtype` is the word of transformers 5, `torch_dtype` that of 4.
+std::optional<DType> read_dtype(const ConfigFields& fields) {
+  const FieldNames names{"dtype", "torch_dtype"};
+  const auto* node = fields.find(names);
+  if (!node) return std::nullopt;
+  const auto dtype = dtype_from_name(node->text);
+  if (!dtype || !is_floating(*dtype)) {
+    fields.findings().warning("unknown-dtype", fields.place_of("dtype", node),
+                              describe(*node) + " is no dtype that weights are trained in: passed over");
+    return std::nullopt;
+  }
+  const auto* other = fields.find("torch_dtype");
+  if (other && dtype_from_name(other->text) != dtype)
+    fields.findings().warning(
+        "aliases-disagree", fields.place_of("torch_dtype", other),
+        "torch_dtype is " + other->text + ", but dtype is " + node->text + ": the latter is used");
+  return dtype;
+}
+
+/// What the file asks for beyond memory's usual course; planned as if it were not there, and said so.
+void warn_of_unplanned(const ConfigFields& fields, const FamilyRow& row) {
+  const auto* act = fields.find(FieldNames{"hidden_activation", "hidden_act"});
+  if (act && act->text != row.hidden_act && !(row.family == Family::gemma2 && act->text == "gelu"))
+    fields.findings().warning("activation", fields.place_of("hidden_act", act),
+                              act->text + " is planned as " + std::string(row.hidden_act));
+  for (const std::string_view key : {"attention_dropout", "resid_pdrop", "embd_pdrop"}) {
+    const auto dropout = fields.number(key);
+    if (dropout && *dropout != 0)
+      fields.findings().warning("dropout", fields.place_of(key, fields.find(key)),
+                                std::string(key) + " is not planned: masks that it keeps are left out");
+  }
+}
+
+std::string name_of_model(const std::string& path) {
+  const std::filesystem::path p(path);
+  if (p.filename() == "config.json" && p.has_parent_path() && !p.parent_path().filename().empty())
+    return p.parent_path().filename().string();
+  return p.stem().string();
+}
+
+}  // namespace
+
+NodePtr overlaid(const Node& base, const Node& changes) {
+  auto result = std::make_shared<Node>(base);
+  for (const auto& change : changes.entries) {
+    std::erase_if(result->entries, [&](const Entry& e) { return e.key == change.key; });
+    result->entries.push_back(change);
+  }
+  return result;
+}
+
+Result<ModelDocument> model_from_config(const Node& config, const std::string& name) {
+  Findings findings;
+  const ConfigFields fields(config, findings);
+  if (config.kind != NodeKind::map)
+    findings.error("wrong-type", {"", config.position}, "expected a map of keys and values, found " + describe(config));
+  const auto* row = findings.has_errors() ? nullptr : family_of(fields);
+  if (!row) return Unexpected{findings.take_errors()};
+
+  ModelDocument document;
+  auto& spec = document.model;
+  spec.name = name;
+  spec.family = row->family;
+  spec.hidden_size = fields.required(kHidden, ShapeLimits::kHidden);
+  spec.num_hidden_layers = fields.required(kLayers, ShapeLimits::kLayers);
+  read_heads(fields, *row, spec);
+  spec.intermediate_size = fields.integer_or(kIntermediate, ShapeLimits::kIntermediate, row->intermediate_size);
+  spec.vocab_size = fields.integer_or(kVocab, ShapeLimits::kVocab, row->vocab_size);
+  spec.max_position_embeddings = fields.integer_or(kPositions, ShapeLimits::kPositions, row->max_position_embeddings);
+  spec.tie_word_embeddings = fields.boolean_or("tie_word_embeddings", row->tie_word_embeddings, true);
+  spec.attention_bias = row->reads_attention_bias && fields.boolean_or("attention_bias", false);
+  spec.qkv_bias = spec.attention_bias || row->family == Family::qwen2;  // Qwen2 has no field for it
+  spec.mlp_bias = row->reads_mlp_bias && fields.boolean_or("mlp_bias", false);
+  read_window(fields, *row, spec);
+  read_rope(fields, *row, spec);
+  if (row->family == Family::gemma2) read_softcaps(fields, spec);
+  spec.checkpoint_dtype = read_dtype(fields);
+  warn_of_unplanned(fields, *row);
+  document.quantization = checkpoint_quantization(fields);
+
+  if (findings.has_errors()) return Unexpected{findings.take_errors()};
+  document.notes = findings.take();
+  return document;
+}
+
+Result<ModelDocument> read_model_config(const std::string& path, const FileReader& files, const Node* overrides) {
+  const bool directory = files.kind_of(path) == FileReader::Kind::directory;
+  const auto file = directory ? (std::filesystem::path(path) / "config.json").lexically_normal().string() : path;
+  const auto text = read_text(file, files);
+  if (!text) return Unexpected{text.error()};
+  auto config = parse_json(*text, file);
+  if (!config) return Unexpected{std::move(config.error())};
+  if (overrides) config = overlaid(**config, *overrides);
+  auto document = model_from_config(**config, name_of_model(file));
+  if (document && directory && !overrides) {
+    auto found = check_checkpoint(path, document->model, document->quantization.has_value(), files);
+    document->notes.insert(document->notes.end(), found.begin(), found.end());
+  }
+  return document;
+}
+
+}  // namespace qlp

@@ -1,0 +1,103 @@
+#include <array>
+
+#include "base/text.h"
+#include "config/job_sections.h"
+#include "config/model_catalogue.h"
+#include "config/model_reader.h"
+#include "config/yaml_parser.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::array<DType, 3> kFloats{DType::float32, DType::float16, DType::bfloat16};
+
+/// A map under `overrides`, whose keys replace those of the model's description. Null where there is none.
+const Node* take_overrides(MapReader& map) {
+  const auto* node = map.take("overrides");
+  if (!node) return nullptr;
+  MapReader check(node, map.place_of("overrides"), map.findings());
+  return node->kind == NodeKind::map ? node : nullptr;
+}
+
+void from_config(MapReader& map, const std::string& job_file, const FileReader& files, ModelSection& section) {
+  const auto path = map.text("config");
+  const auto* overrides = take_overrides(map);
+  if (!path) return;
+  auto document = read_model_config(path_beside(job_file, *path), files, overrides);
+  if (!document) {
+    for (auto& error : document.error()) {
+      // A file that is not there is an error of the job file: it named it.
+      const bool unreadable = error.code == "cannot-read" || error.code == "file-too-large";
+      error.key_path = error.key_path.empty() ? "model.config" : "model.config: " + error.key_path;
+      if (unreadable) error.position = map.place_of("config").position;
+    }
+    map.findings().append(std::move(document.error()));
+    return;
+  }
+  section.model = std::move(document->model);
+  section.checkpoint_quantization = document->quantization;
+  section.known = true;
+  map.findings().append(std::move(document->notes));
+}
+
+void from_catalogue(MapReader& map, ModelSection& section) {
+  const auto name = map.text("name");
+  const auto* overrides = take_overrides(map);
+  if (!name) return;
+  const auto* model = find_model(*name);
+  if (!model) {
+    const auto names = model_names();
+    const auto near = closest(*name, names);
+    map.refuse("name", "unknown-model", "no model is known as '" + name->substr(0, 40) + "'",
+               near ? "did you mean " + std::string(*near) + "?" : "known names: " + join(names));
+    return;
+  }
+  const auto file = "configs/models/" + std::string(model->name) + ".yaml";
+  auto shapes = parse_yaml(model->yaml, file);
+  if (!shapes) return map.findings().append(std::move(shapes.error()));
+  if (overrides) shapes = overlaid(**shapes, *overrides);
+  // Descriptions of the catalogue are complete: what they leave out is no default worth a note.
+  Findings findings;
+  MapReader reader(shapes->get(), {"model.overrides", (*shapes)->position}, findings);
+  section.model = read_shapes(reader);
+  reader.finish();
+  if (section.model.name.ends_with(" by shapes")) section.model.name = model->name;
+  section.known = !findings.has_errors();
+  for (auto& finding : findings.take())
+    if (finding.severity != Severity::note) map.findings().append({std::move(finding)});
+}
+
+}  // namespace
+
+ModelSection read_model_section(const Section& where, const std::string& job_file, const FileReader& files,
+                                Findings& findings) {
+  ModelSection section;
+  if (!where.node) {
+    findings.error("missing-key", where.place,
+                   "model is missing: give config (a path), name (of the catalogue), or the layer shapes");
+    return section;
+  }
+  MapReader map(where.node, where.place, findings);
+  const bool spelled_out = map.has("hidden_size") || map.has("family");
+  if (map.has("config")) {
+    from_config(map, job_file, files, section);
+    for (const std::string_view other : {"name", "hidden_size", "family"})
+      if (map.take(other))
+        map.refuse(other, "bad-value", "model has both config and " + std::string(other) + ": give one of them");
+  } else if (map.has("name") && !spelled_out) {
+    from_catalogue(map, section);
+  } else if (spelled_out) {
+    section.model = read_shapes(map);
+    section.known = true;
+  } else if (where.node->kind == NodeKind::map) {
+    findings.error("missing-key", where.place,
+                   "model says nothing: give config (a path), name (of the catalogue), or the layer shapes");
+    for (const std::string_view key : {"config", "name", "family", "overrides"}) map.take(key);
+  }
+  section.dtype = map.dtype_or("dtype", kFloats, DType::bfloat16);
+  section.loading = map.choice_or("loading", Loading::automatic);
+  map.finish();
+  return section;
+}
+
+}  // namespace qlp

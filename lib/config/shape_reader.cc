@@ -1,0 +1,103 @@
+// Layer shapes spelled out in YAML, strictly.
+#include <algorithm>
+#include <array>
+
+#include "config/family_table.h"
+#include "config/model_reader.h"
+
+namespace qlp {
+namespace {
+
+/// What read_family_extras reads: not unknown while the family is.
+constexpr std::array<std::string_view, 7> kFamilyExtras{"attention_bias",         "mlp_bias",
+                                                        "sliding_window",         "max_window_layers",
+                                                        "attn_logit_softcapping", "final_logit_softcapping",
+                                                        "partial_rotary_factor"};
+constexpr std::array<DType, 3> kFloats{DType::float32, DType::float16, DType::bfloat16};
+
+void read_heads(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
+  map.require("num_attention_heads", "the number of query heads");
+  spec.num_attention_heads = map.integer("num_attention_heads", {1, ShapeLimits::kHeads}).value_or(0);
+  spec.num_key_value_heads = map.integer_or("num_key_value_heads", {1, ShapeLimits::kHeads},
+                                            std::max<std::int64_t>(1, spec.num_attention_heads));
+  auto head_dim = row.head_dim;
+  if (head_dim == 0 && spec.num_attention_heads > 0) head_dim = spec.hidden_size / spec.num_attention_heads;
+  head_dim = std::max<std::int64_t>(1, head_dim);
+  spec.head_dim = map.integer_or("head_dim", {1, ShapeLimits::kHeadDim}, head_dim);
+  if (spec.num_attention_heads == 0 || spec.hidden_size == 0) return;
+  if (!map.has("head_dim") && row.head_dim == 0 && spec.head_dim * spec.num_attention_heads != spec.hidden_size)
+    map.refuse("num_attention_heads", "inconsistent-shapes",
+               "hidden_size " + std::to_string(spec.hidden_size) + " is no multiple of " +
+                   std::to_string(spec.num_attention_heads) + " heads: give head_dim");
+  if (spec.num_attention_heads % spec.num_key_value_heads != 0)
+    map.refuse("num_key_value_heads", "inconsistent-shapes",
+               std::to_string(spec.num_attention_heads) + " query heads cannot share " +
+                   std::to_string(spec.num_key_value_heads) + " key and value heads");
+}
+
+/// A softcap where Gemma 2 has one; null switches it off.
+std::optional<double> softcap(MapReader& map, std::string_view key, double class_default) {
+  const auto* node = map.take(key);
+  if (node && node->kind == NodeKind::null) return std::nullopt;
+  return map.number_or(key, {}, class_default);
+}
+
+/// Keys that only some families have; anywhere else they are unknown.
+void read_family_extras(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
+  if (row.reads_attention_bias) spec.attention_bias = map.boolean("attention_bias").value_or(false);
+  spec.qkv_bias = spec.attention_bias || row.family == Family::qwen2;
+  if (row.reads_mlp_bias) spec.mlp_bias = map.boolean("mlp_bias").value_or(false);
+  const bool qwen = row.family == Family::qwen2 || row.family == Family::qwen3;
+  if (row.sliding_window != 0 || row.family == Family::phi3)
+    spec.sliding_window = map.integer("sliding_window", {1, ShapeLimits::kPositions});
+  if (qwen && spec.sliding_window)
+    spec.first_sliding_layer = map.integer_or("max_window_layers", {0, spec.num_hidden_layers - 1}, 0);
+  if (row.family == Family::gemma2) {
+    spec.attn_logit_softcapping = softcap(map, "attn_logit_softcapping", kGemma2AttentionSoftcap);
+    spec.final_logit_softcapping = softcap(map, "final_logit_softcapping", kGemma2LogitSoftcap);
+  }
+  if (row.family == Family::phi3)
+    spec.partial_rotary_factor = map.number("partial_rotary_factor", {0, 1}).value_or(1.0);
+}
+
+void read_rope(MapReader& map, ModelSpec& spec) {
+  constexpr std::array<std::string_view, 2> kTypes{"default", "longrope"};
+  if (map.word("rope_type", kTypes) != 1U) return;
+  spec.rope = RopeKind::longrope;
+  map.require("original_max_position_embeddings", "longrope switches tables past it");
+  spec.original_max_position_embeddings = map.integer("original_max_position_embeddings", {1, ShapeLimits::kPositions});
+}
+
+}  // namespace
+
+ModelSpec read_shapes(MapReader& map) {
+  ModelSpec spec;
+  map.require("family", "it decides which layers there are");
+  const auto family = map.choice<Family>("family");
+  spec.family = family.value_or(Family::llama);
+  const auto& row = row_of(spec.family);
+  spec.name = map.text("name").value_or(std::string(row.model_type) + " by shapes");
+
+  map.require("hidden_size", "the width of the residual stream");
+  spec.hidden_size = map.integer("hidden_size", {1, ShapeLimits::kHidden}).value_or(0);
+  map.require("intermediate_size", "the width of the MLP");
+  spec.intermediate_size = map.integer("intermediate_size", {1, ShapeLimits::kIntermediate}).value_or(0);
+  map.require("num_hidden_layers", "the number of decoder layers");
+  spec.num_hidden_layers = map.integer("num_hidden_layers", {1, ShapeLimits::kLayers}).value_or(1);
+  map.require("vocab_size", "the rows of the embedding");
+  spec.vocab_size = map.integer("vocab_size", {1, ShapeLimits::kVocab}).value_or(0);
+  read_heads(map, row, spec);
+  spec.max_position_embeddings =
+      map.integer_or("max_position_embeddings", {1, ShapeLimits::kPositions}, row.max_position_embeddings);
+  spec.tie_word_embeddings = map.boolean_or("tie_word_embeddings", row.tie_word_embeddings);
+  if (family) {
+    read_family_extras(map, row, spec);
+  } else {
+    for (auto key : kFamilyExtras) map.take(key);
+  }
+  read_rope(map, spec);
+  spec.checkpoint_dtype = map.dtype("torch_dtype", kFloats);
+  return spec;
+}
+
+}  // namespace qlp

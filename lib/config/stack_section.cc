@@ -1,0 +1,49 @@
+#include <array>
+
+#include "config/job_sections.h"
+
+namespace qlp {
+namespace {
+
+struct Library {
+  std::string_view name;
+  Version StackVersions::*version;
+};
+
+constexpr std::array<Library, 5> kLibraries{{
+    {"torch", &StackVersions::torch},
+    {"transformers", &StackVersions::transformers},
+    {"peft", &StackVersions::peft},
+    {"accelerate", &StackVersions::accelerate},
+    {"bitsandbytes", &StackVersions::bitsandbytes},
+}};
+
+constexpr std::array<NotSupported, 3> kOtherLibraries{{
+    {"trl", "no plan depends on its version: leave it out"},
+    {"deepspeed", "no plan depends on its version yet: leave it out"},
+    {"liger_kernel", "no plan depends on its version: leave it out"},
+}};
+
+}  // namespace
+
+StackVersions read_stack_section(const Section& where, Findings& findings) {
+  StackVersions stack;
+  MapReader map(where.node, where.place, findings);
+  for (const auto& library : kLibraries) {
+    const auto text = map.text(library.name);
+    if (!text) {
+      if (!map.has(library.name)) map.default_used(library.name, to_string(stack.*library.version));
+      continue;
+    }
+    if (const auto version = parse_version(*text)) {
+      stack.*library.version = *version;
+    } else {
+      map.refuse(library.name, "bad-value",
+                 "'" + text->substr(0, 40) + "' is no version: expected one like " + to_string(stack.*library.version));
+    }
+  }
+  map.finish(kOtherLibraries);
+  return stack;
+}
+
+}  // namespace qlp

@@ -1,0 +1,19 @@
+#include "plan/catalogue.h"
+
+#include <string>
+
+namespace qlp {
+
+std::optional<NamedPlan> find_plan(std::string_view name) {
+  const auto named = [&](const ShardingPlan& plan) { return NamedPlan{std::string(name), plan}; };
+  if (name == "single") return named(Single{});
+  if (name == "ddp") return named(Ddp{});
+  if (name == "fsdp1-full-shard") return named(Fsdp1{.sharding_strategy = ShardingStrategy::full_shard});
+  if (name == "fsdp1-no-shard") return named(Fsdp1{.sharding_strategy = ShardingStrategy::no_shard});
+  if (name == "fsdp2") return named(Fsdp2{});
+  if (name == "fsdp2-no-reshard") return named(Fsdp2{.reshard_after_forward = false});
+  if (name == "fsdp2-local-base") return named(Fsdp2{.local_base = true});
+  return std::nullopt;
+}
+
+}  // namespace qlp

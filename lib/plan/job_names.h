@@ -1,0 +1,92 @@
+// The words for a job's choices, one spelling for job files, reports and messages; those of the libraries that own
+// them.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "plan/job_spec.h"
+
+namespace qlp {
+
+template <class E>
+struct EnumName {
+  E value;
+  std::string_view name;
+};
+
+/// The table of an enum's words, in the order of its values.
+template <class E>
+inline constexpr std::array<EnumName<E>, 0> kEnumNames{};
+
+template <>
+inline constexpr std::array<EnumName<Family>, 7> kEnumNames<Family>{{
+    {Family::llama, "llama"},
+    {Family::mistral, "mistral"},
+    {Family::qwen2, "qwen2"},
+    {Family::qwen3, "qwen3"},
+    {Family::olmo2, "olmo2"},
+    {Family::phi3, "phi3"},
+    {Family::gemma2, "gemma2"},
+}};
+template <>
+inline constexpr std::array<EnumName<RopeKind>, 2> kEnumNames<RopeKind>{{
+    {RopeKind::standard, "standard"},
+    {RopeKind::longrope, "longrope"},
+}};
+template <>
+inline constexpr std::array<EnumName<QuantType>, 2> kEnumNames<QuantType>{{
+    {QuantType::nf4, "nf4"},
+    {QuantType::fp4, "fp4"},
+}};
+template <>
+inline constexpr std::array<EnumName<Attention>, 3> kEnumNames<Attention>{{
+    {Attention::sdpa, "sdpa"},
+    {Attention::eager, "eager"},
+    {Attention::flash_attention_2, "flash_attention_2"},
+}};
+template <>
+inline constexpr std::array<EnumName<Loss>, 3> kEnumNames<Loss>{{
+    {Loss::plain, "plain"},
+    {Loss::liger, "liger"},
+    {Loss::chunked, "chunked"},
+}};
+template <>
+inline constexpr std::array<EnumName<Optimizer>, 4> kEnumNames<Optimizer>{{
+    {Optimizer::adamw_torch, "adamw_torch"},
+    {Optimizer::adamw_torch_fused, "adamw_torch_fused"},
+    {Optimizer::adamw_torch_forloop, "adamw_torch_forloop"},
+    {Optimizer::sgd, "sgd"},
+}};
+template <>
+inline constexpr std::array<EnumName<Loading>, 4> kEnumNames<Loading>{{
+    {Loading::gpu, "gpu"},
+    {Loading::cpu, "cpu"},
+    {Loading::rank0, "rank0"},
+    {Loading::automatic, "auto"},
+}};
+template <>
+inline constexpr std::array<EnumName<ShardingStrategy>, 2> kEnumNames<ShardingStrategy>{{
+    {ShardingStrategy::full_shard, "full_shard"},
+    {ShardingStrategy::no_shard, "no_shard"},
+}};
+
+template <class E>
+concept NamedEnum = !kEnumNames<E>.empty();
+
+template <NamedEnum E>
+constexpr std::string_view name_of(E value) {
+  for (const auto& row : kEnumNames<E>)
+    if (row.value == value) return row.name;
+  return {};
+}
+
+template <NamedEnum E>
+constexpr std::optional<E> from_name(std::string_view name) {
+  for (const auto& row : kEnumNames<E>)
+    if (row.name == name) return row.value;
+  return std::nullopt;
+}
+
+}  // namespace qlp

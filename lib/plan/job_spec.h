@@ -1,0 +1,77 @@
+// One fine-tuning job, complete: what the job file says, with every default filled in.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/dtype.h"
+#include "memory/allocator_config.h"
+#include "model/adapter_spec.h"
+#include "model/model_spec.h"
+#include "model/quantization_spec.h"
+#include "plan/sharding_plan.h"
+#include "plan/stack_versions.h"
+
+namespace qlp {
+
+enum class GradientCheckpointing : std::uint8_t { none, reentrant, nonreentrant };
+enum class Attention : std::uint8_t { sdpa, eager, flash_attention_2 };
+enum class Loss : std::uint8_t { plain, liger, chunked };
+enum class Optimizer : std::uint8_t { adamw_torch, adamw_torch_fused, adamw_torch_forloop, sgd };
+
+struct TrainingSpec {
+  std::int64_t micro_batch_size = 1;
+  std::int64_t seq_len = 0;
+  std::int64_t gradient_accumulation_steps = 1;
+  GradientCheckpointing gradient_checkpointing = GradientCheckpointing::none;
+  bool bf16 = false;  ///< mixed_precision: bf16
+  Optimizer optimizer = Optimizer::adamw_torch;
+  double max_grad_norm = 1.0;  ///< 0: no clipping
+  Attention attention = Attention::sdpa;
+  Loss loss = Loss::plain;
+  std::int64_t num_steps = 3;  ///< optimizer steps that are run; the first has no optimizer state yet
+  friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
+};
+
+/// What `estimate` needs to know of a GPU; rows come from the catalogue or from the job file.
+struct GpuSpec {
+  std::string name;                   ///< the catalogue's or the user's name
+  Bytes capacity;                     ///< what CUDA gives (cudaMemGetInfo's total)
+  std::string capacity_source;        ///< where that figure is from
+  std::uint32_t compute_capability = 80;  ///< 80 for 8.0, 90 for 9.0
+  std::uint32_t sm_count = 108;
+  friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
+};
+
+struct ClusterSpec {
+  GpuSpec gpu;
+  std::int64_t world_size = 1;
+  std::int64_t gpus_per_node = 8;
+  Bytes used_by_others;
+  double margin = 0.02;  ///< share of capacity that is kept free
+  friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
+};
+
+/// Where the weights arrive; automatic: rank0 under FSDP, else gpu (plan/loading.h).
+enum class Loading : std::uint8_t { gpu, cpu, rank0, automatic };
+
+struct JobSpec {
+  ModelSpec model;
+  DType dtype = DType::bfloat16;  ///< load dtype
+  Loading loading = Loading::gpu;
+  std::optional<QuantizationSpec> quantization;
+  std::optional<AdapterSpec> adapter;  ///< none: full fine-tune
+  TrainingSpec training;
+  ClusterSpec cluster;
+  AllocatorConfig allocator;
+  std::string allocator_text;     ///< as written, for the report
+  std::vector<NamedPlan> plans;   ///< in the order in which they are reported
+  StackVersions stack;
+  friend bool operator==(const JobSpec&, const JobSpec&) = default;
+};
+
+}  // namespace qlp

@@ -1,0 +1,61 @@
+#include "plan/stack_profile.h"
+
+namespace qlp {
+
+QuantBehaviour StackProfile::quant() const {
+  const Version& bnb = v_.bitsandbytes;
+  return {.fused_gemm = bnb >= Version{0, 50, 0},
+          .own_statistics = bnb >= Version{0, 46, 0},
+          .honours_compute_dtype = bnb >= Version{0, 48, 0},
+          .bias_in_compute_dtype = bnb >= Version{0, 50, 0},
+          .keeps_input = bnb < Version{0, 43, 2}};
+}
+
+AdapterBehaviour StackProfile::adapter() const { return {}; }
+
+AttentionBehaviour StackProfile::attention() const {
+  const Version& torch = v_.torch;
+  return {.flash_rng_on_device = torch >= Version{2, 5, 0},
+          .flash_fills_twice = torch >= Version{2, 5, 0},
+          .efficient_rng_on_device = torch >= Version{2, 9, 0},
+          .efficient_groups_heads = torch >= Version{2, 9, 0},
+          .converts_mask_by_where = torch >= Version{2, 5, 0}};
+}
+
+ModelBehaviour StackProfile::model() const {
+  const Version& transformers = v_.transformers;
+  return {.fills_cache = transformers < Version{5, 0, 0},
+          .grouped_attention = transformers >= Version{4, 52, 0} && v_.torch >= Version{2, 5, 0},
+          .contiguous_attention = transformers < Version{4, 53, 0},
+          .attention = attention(),
+          .slices_hidden_states = true,
+          .shifts_labels = transformers >= Version{4, 50, 0},
+          .item_count_on_host = !counts_items_on_device()};
+}
+
+Fsdp2Behaviour StackProfile::fully_shard() const {
+  const Version& torch = v_.torch;
+  return {.root_obeys_reshard = torch >= Version{2, 8, 0},
+          .copies_on_one_rank = torch >= Version{2, 9, 0},
+          .keeps_recomputed = torch >= Version{2, 10, 0},
+          .drops_reduced_early = torch >= Version{2, 12, 0},
+          .casts_everywhere = torch >= Version{2, 14, 0}};
+}
+
+Fsdp2Upcast StackProfile::fsdp2_upcast() const {
+  const Version& accelerate = v_.accelerate;
+  return accelerate >= Version{1, 14, 0}   ? Fsdp2Upcast::trained_parameters
+         : accelerate >= Version{1, 13, 0} ? Fsdp2Upcast::lost
+                                           : Fsdp2Upcast::whole_model;
+}
+
+LoadBehaviour StackProfile::load() const {
+  return {.loader = v_.transformers >= Version{5, 0, 0}    ? Loader::by_name
+                    : v_.transformers >= Version{4, 52, 0} ? Loader::by_file
+                                                           : Loader::by_tensor,
+          .original_inv_freq = v_.transformers >= Version{5, 0, 0},
+          .adapters_in_compute_dtype = v_.peft >= Version{0, 19, 0},
+          .kbit_empties_cache = v_.peft >= Version{0, 20, 0}};
+}
+
+}  // namespace qlp

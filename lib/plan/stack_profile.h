@@ -1,0 +1,72 @@
+// What the libraries of a stack do, by version: every behaviour that changed is one named predicate with its source.
+#pragma once
+
+#include "nn/behaviour.h"
+#include "plan/stack_versions.h"
+#include "quant/quant_behaviour.h"
+#include "shard/fsdp2_options.h"
+
+namespace qlp {
+
+/// How transformers' from_pretrained puts a checkpoint on the GPU.
+enum class Loader : std::uint8_t {
+  by_tensor,  ///< 4.48: in the order of the files, each tensor through accelerate's set_module_tensor_to_device
+  by_file,    ///< 4.57: names sorted in each file, after one allocation of the whole size that warms the cache
+  by_name,    ///< 5: all names in natural order, after the same warm-up
+};
+
+struct LoadBehaviour {
+  Loader loader = Loader::by_name;
+  bool original_inv_freq = true;  ///< the rotary module has two buffers on the device
+  /// peft 0.19 on: adapters beside a 4-bit weight are made in the compute dtype; before, in the storage dtype if that is
+  /// floating, else in float32 (tuners_utils.py, _move_adapter_to_device_of_base_layer).
+  bool adapters_in_compute_dtype = true;
+  bool kbit_empties_cache = true;  ///< peft 0.20 on: prepare_model_for_kbit_training ends with empty_cache
+};
+
+class StackProfile {
+ public:
+  explicit StackProfile(const StackVersions& versions) : v_(versions) {}
+
+  QuantBehaviour quant() const;
+  AdapterBehaviour adapter() const;
+  AttentionBehaviour attention() const;
+  ModelBehaviour model() const;
+  LoadBehaviour load() const;
+
+  /// Layers checkpoint themselves (GradientCheckpointingLayer), so FSDP1's wrapper stands outside of the region.
+  /// transformers modeling_layers.py, 4.53.
+  bool layers_checkpoint_themselves() const { return v_.transformers >= Version{4, 53, 0}; }
+
+  /// The Trainer keeps the number of label tokens as a tensor, gathered from all ranks. transformers trainer.py, 4.50.
+  bool counts_items_on_device() const { return v_.transformers >= Version{4, 50, 0}; }
+  /// That number is divided once more, by what the ranks share, which makes it a float. transformers trainer.py, 5.0.
+  bool item_count_is_float() const { return v_.transformers >= Version{5, 0, 0}; }
+
+  /// NCCL collectives run on a stream of their own, on which they record their tensors; from 2.8 on they run on the
+  /// stream that calls them. torch ProcessGroupNCCL.cpp (pytorch/pytorch 148590).
+  bool collectives_have_own_stream() const { return v_.torch < Version{2, 8, 0}; }
+
+  /// torch's fully_shard.
+  Fsdp2Behaviour fully_shard() const;
+  /// It is there, and accelerate can use it. torch 2.6, accelerate 1.6 (fsdp_version).
+  bool has_fsdp2() const { return v_.torch >= Version{2, 6, 0} && v_.accelerate >= Version{1, 6, 0}; }
+  /// What accelerate's fsdp2_prepare_model does to parameters in 16 bit under mixed precision. fsdp_utils.py.
+  Fsdp2Upcast fsdp2_upcast() const;
+  /// Embedding and head are units of their own. accelerate fsdp_utils.py, 1.14 (huggingface/accelerate 4015).
+  bool fsdp2_splits_root() const { return v_.accelerate >= Version{1, 14, 0}; }
+  /// 4-bit weights stored as integers stay whole on every rank. accelerate fsdp_utils.py, 1.14
+  /// (huggingface/accelerate 3987); needs ignored_params of torch 2.7.
+  bool fsdp2_ignores_integer_storage() const {
+    return v_.accelerate >= Version{1, 14, 0} && v_.torch >= Version{2, 7, 0};
+  }
+  /// A group may hold frozen parameters of another dtype than the trained ones. torch 2.8 (pytorch/pytorch 154103).
+  bool fsdp2_mixes_frozen_dtypes() const { return v_.torch >= Version{2, 8, 0}; }
+  /// A parameter that is shared by two groups is an error. torch 2.13 (_fsdp_state.py, _validate_no_duplicate_params).
+  bool fsdp2_refuses_shared() const { return v_.torch >= Version{2, 13, 0}; }
+
+ private:
+  StackVersions v_;
+};
+
+}  // namespace qlp

@@ -1,0 +1,269 @@
+#include "config/job_reader.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "config/job_writer.h"
+#include "config/memory_files.h"
+#include "memory/allocator_config.h"
+#include "plan/catalogue.h"
+
+using namespace qlp;
+using qlp::test::MemoryFiles;
+
+namespace {
+
+/// A job that says only what it must, with `more` at its end.
+std::string minimal(const std::string& more = "") {
+  return "schema: 1\nmodel: {name: llama-3.1-8b}\ntraining: {seq_len: 2048}\ncluster: {gpu: A100 SXM4 80GB}\n" + more;
+}
+
+JobDocument read(const std::string& text, const MemoryFiles& files = MemoryFiles()) {
+  auto document = read_job(text, "jobs/a.yaml", files);
+  if (!document)
+    for (const auto& e : document.error()) MESSAGE(e.key_path << ": " << e.message);
+  REQUIRE(document);
+  return *document;
+}
+
+JobSpec job(const std::string& text) { return read(text).job; }
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  text.replace(text.find(from), from.size(), to);
+  return text;
+}
+
+const Diagnostic* find_note(const Diagnostics& notes, std::string_view code, std::string_view path) {
+  const auto it = std::find_if(notes.begin(), notes.end(),
+                               [&](const Diagnostic& d) { return d.code == code && d.key_path == path; });
+  return it == notes.end() ? nullptr : &*it;
+}
+
+}  // namespace
+
+TEST_CASE("config/job_reader: a short job has every default, and each is told") {
+  const auto document = read(minimal());
+  const auto& j = document.job;
+  CHECK(j.model.name == "llama-3.1-8b");
+  CHECK(j.dtype == DType::bfloat16);
+  CHECK(j.loading == Loading::automatic);
+  CHECK_FALSE(j.quantization);
+  CHECK_FALSE(j.adapter);
+  CHECK(j.training == TrainingSpec{.seq_len = 2048, .optimizer = Optimizer::adamw_torch_fused});
+  CHECK(j.cluster.gpu.name == "A100 SXM4 80GB");
+  CHECK(j.cluster.world_size == 1);
+  CHECK(j.cluster.margin == 0.02);
+  CHECK(j.allocator_text.empty());
+  CHECK(j.stack == StackVersions{});
+  REQUIRE(j.plans.size() == kPlanNames.size());
+  for (std::size_t i = 0; i < kPlanNames.size(); ++i) CHECK(j.plans[i].name == kPlanNames[i]);
+
+  for (auto path : {"model.dtype",
+                    "model.loading",
+                    "quantization",
+                    "adapter",
+                    "training.micro_batch_size",
+                    "training.gradient_accumulation_steps",
+                    "training.gradient_checkpointing",
+                    "training.mixed_precision",
+                    "training.optimizer",
+                    "training.max_grad_norm",
+                    "training.attn_implementation",
+                    "training.loss",
+                    "training.num_steps",
+                    "cluster.world_size",
+                    "cluster.gpus_per_node",
+                    "cluster.used_by_others",
+                    "cluster.margin",
+                    "allocator",
+                    "plans",
+                    "stack.torch",
+                    "stack.transformers",
+                    "stack.peft",
+                    "stack.accelerate",
+                    "stack.bitsandbytes"}) {
+    CAPTURE(path);
+    const auto* note = find_note(document.notes, "default-used", path);
+    REQUIRE(note);
+    CHECK(note->severity == Severity::note);
+    CHECK(note->position.file == "jobs/a.yaml");
+  }
+  CHECK(find_note(document.notes, "default-used", "training.optimizer")->message == "not given: adamw_torch_fused");
+  CHECK_FALSE(find_note(document.notes, "default-used", "training.seq_len"));
+}
+
+TEST_CASE("config/job_reader: the reference file says every default as it is") {
+  const auto reference = read_job_file("configs/reference.yaml");
+  REQUIRE(reference);
+  REQUIRE(reference->notes.size() == 1);  // the one that has no word for its default
+  CHECK(reference->notes[0].key_path == "allocator");
+  const auto short_form =
+      job("schema: 1\n"
+          "model: {name: example, family: llama, hidden_size: 4096, intermediate_size: 14336, num_hidden_layers: 32,\n"
+          "  num_attention_heads: 32, vocab_size: 128256}\n"
+          "quantization: {}\nadapter: {}\ntraining: {seq_len: 2048}\ncluster: {gpu: A100 SXM4 80GB}\n");
+  CHECK(short_form == reference->job);
+}
+
+TEST_CASE("config/job_reader: every shipped job is read, and without a warning") {
+  const DiskFiles files;
+  int jobs = 0;
+  for (const auto& name : files.list("configs")) {
+    if (!name.ends_with(".yaml")) continue;
+    CAPTURE(name);
+    const auto document = read_job_file("configs/" + name);
+    REQUIRE(document);
+    for (const auto& d : document->notes) CHECK(d.severity == Severity::note);
+    ++jobs;
+  }
+  CHECK(jobs >= 6);
+}
+
+TEST_CASE("config/job_reader: all of a QLoRA job") {
+  const auto document = read_job_file("configs/llama-3.1-8b-qlora.yaml");
+  REQUIRE(document);
+  const auto& j = document->job;
+  CHECK(j.loading == Loading::gpu);
+  CHECK(j.quantization == QuantizationSpec{.double_quant = true, .quant_storage = DType::bfloat16});
+  REQUIRE(j.adapter);
+  CHECK(j.adapter->r == 16);
+  CHECK(j.adapter->lora_alpha == 32);
+  CHECK(j.adapter->lora_dropout == 0.05);
+  CHECK(j.adapter->all_linear);
+  CHECK(j.adapter->target_modules.empty());
+  CHECK(j.adapter->dtype == DType::bfloat16);
+  CHECK(j.training.gradient_checkpointing == GradientCheckpointing::nonreentrant);
+  CHECK(j.training.bf16);
+  CHECK(j.training.optimizer == Optimizer::adamw_torch);
+  CHECK(j.cluster.world_size == 8);
+  CHECK(j.cluster.gpu.compute_capability == 90);
+}
+
+TEST_CASE("config/job_reader: defaults that follow a version") {
+  const auto with = [](const std::string& stack) {
+    return job(
+        replaced(minimal("stack: {" + stack + "}\n"), "seq_len: 2048", "seq_len: 2048, gradient_checkpointing: true"));
+  };
+  CHECK(with("torch: 2.7.1").training.optimizer == Optimizer::adamw_torch);
+  CHECK(with("torch: 2.8.0+cu128").training.optimizer == Optimizer::adamw_torch_fused);
+  CHECK(with("torch: 2.10").stack.torch == Version{2, 10, 0});
+  CHECK(with("transformers: 4.57.1").training.gradient_checkpointing == GradientCheckpointing::reentrant);
+  CHECK(with("transformers: 5.0.0").training.gradient_checkpointing == GradientCheckpointing::nonreentrant);
+}
+
+TEST_CASE("config/job_reader: precision and checkpointing in their spellings") {
+  const auto with = [](const std::string& more) { return job(replaced(minimal(), "2048}", "2048, " + more + "}")); };
+  CHECK(with("mixed_precision: bf16").training.bf16);
+  CHECK_FALSE(with("mixed_precision: \"no\"").training.bf16);
+  CHECK_FALSE(with("mixed_precision: no").training.bf16);
+  CHECK(with("gradient_checkpointing: false").training.gradient_checkpointing == GradientCheckpointing::none);
+  CHECK(with("gradient_checkpointing: {use_reentrant: true}").training.gradient_checkpointing ==
+        GradientCheckpointing::reentrant);
+  CHECK(with("max_grad_norm: 0").training.max_grad_norm == 0);
+  CHECK(with("num_steps: 2").training.num_steps == 2);
+}
+
+TEST_CASE("config/job_reader: targets as PEFT takes them") {
+  const auto adapter = [](const std::string& text) { return *job(minimal("adapter: {" + text + "}\n")).adapter; };
+  CHECK(adapter("r: 4").target_modules == std::vector<std::string>{"q_proj", "v_proj"});
+  CHECK(adapter("target_modules: ALL-LINEAR").all_linear);
+  CHECK(adapter("target_modules: [o_proj]").target_modules == std::vector<std::string>{"o_proj"});
+  const auto pattern = adapter("target_modules: '.*\\.(q|v)_proj'");
+  CHECK(pattern.target_pattern == ".*\\.(q|v)_proj");
+  CHECK(pattern.target_modules.empty());
+  CHECK_FALSE(pattern.all_linear);
+  CHECK(adapter("rank_pattern: {q_proj: 32}, modules_to_save: [lm_head]").rank_pattern.at("q_proj") == 32);
+}
+
+TEST_CASE("config/job_reader: plans as a list or with their options") {
+  const auto plans = [](const std::string& text) { return job(minimal("plans: " + text + "\n")).plans; };
+  CHECK(plans("[fsdp2, single]") == std::vector{*find_plan("fsdp2"), *find_plan("single")});
+  const auto options = plans(
+      "{ddp: {bucket_cap_mb: 50, gradient_as_bucket_view: true}, fsdp1-full-shard: {use_orig_params: false}, fsdp2: }");
+  REQUIRE(options.size() == 3);
+  CHECK(std::get<Ddp>(options[0].plan) == Ddp{.bucket_cap_mb = 50, .gradient_as_bucket_view = true});
+  CHECK_FALSE(std::get<Fsdp1>(options[1].plan).use_orig_params);
+}
+
+TEST_CASE("config/job_reader: the GPU, by either name, and what replaces its figures") {
+  const auto cluster = [](const std::string& text) {
+    return job(replaced(minimal(), "gpu: A100 SXM4 80GB", text)).cluster;
+  };
+  CHECK(cluster("gpu: NVIDIA A100-SXM4-80GB").gpu.capacity == Bytes{81151ULL << 20});
+  const auto slice =
+      cluster("gpu: A100 SXM4 80GB, memory: 40GiB, compute_capability: 9.0, used_by_others: 512MiB, margin: 0%");
+  CHECK(slice.gpu.capacity == Bytes{40ULL << 30});
+  CHECK(slice.gpu.compute_capability == 90);
+  CHECK(slice.used_by_others == Bytes{512ULL << 20});
+  CHECK(slice.margin == 0);
+}
+
+TEST_CASE("config/job_reader: a model beside the job, its overrides and its quantization") {
+  const std::string config =
+      R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4, "torch_dtype":
+          "bfloat16", "quantization_config": {"load_in_4bit": true, "bnb_4bit_quant_type": "nf4"}})";
+  const MemoryFiles files({{"jobs/m/config.json", config}});
+  const auto text =
+      replaced(minimal("adapter: {}\n"), "name: llama-3.1-8b", "config: m, overrides: {num_hidden_layers: 1}");
+  const auto document = read(text, files);
+  CHECK(document.job.model.name == "m");
+  CHECK(document.job.model.num_hidden_layers == 1);
+  REQUIRE(document.job.quantization);
+  CHECK(document.job.quantization->compute_dtype == DType::float32);
+  CHECK(find_note(document.notes, "checkpoint-quantization", "quantization"));
+  CHECK(find_note(document.notes, "class-default", "vocab_size")->position.file == "jobs/m/config.json");
+
+  const auto asked = read(text + "quantization: {quant_type: fp4}\n", files);
+  CHECK(asked.job.quantization->quant_type == QuantType::fp4);
+  CHECK(find_note(asked.notes, "checkpoint-quantization", "quantization")->severity == Severity::warning);
+}
+
+TEST_CASE("config/job_reader: overrides of a model known by name") {
+  CHECK(job(replaced(minimal(), "llama-3.1-8b}", "llama-3.1-8b, overrides: {num_hidden_layers: 2}}"))
+            .model.num_hidden_layers == 2);
+}
+
+TEST_CASE("config/job_reader: a sequence beyond the model's positions is a warning") {
+  const auto document = read(replaced(replaced(minimal(), "2048", "8192"), "llama-3.1-8b", "llama-2-7b"));
+  const auto* warning = find_note(document.notes, "long-sequence", "training.seq_len");
+  REQUIRE(warning);
+  CHECK(warning->severity == Severity::warning);
+}
+
+TEST_CASE("config/job_reader: the allocator's text, and the column of what is wrong in it") {
+  const auto j = job(minimal("allocator: expandable_segments:True,max_split_size_mb:128\n"));
+  CHECK(j.allocator.expandable_segments);
+  CHECK(j.allocator.max_split_size == 128ULL << 20);
+  CHECK(j.allocator_text == "expandable_segments:True,max_split_size_mb:128");
+  const auto bad = read_job(minimal("allocator: 'expandable_segments:True,oops:1'\n"), "a.yaml", MemoryFiles());
+  REQUIRE_FALSE(bad);
+  CHECK(bad.error()[0].position.line == 5);
+  CHECK(bad.error()[0].position.column == 38);
+}
+
+TEST_CASE("config/job_reader: the allocator follows the torch release") {
+  const auto with = [](const std::string& torch) {
+    return job(minimal("stack: {torch: " + torch + "}\nallocator: 'roundup_power2_divisions:[64:8,1024:2,>:1]'\n"))
+        .allocator;
+  };
+  CHECK(with("2.12.0").equal_blocks == EqualBlocks::lowest_address);
+  CHECK(with("2.13.0").equal_blocks == EqualBlocks::oldest_segment);
+  CHECK(job(minimal("stack: {torch: 2.13.0}\n")).allocator.equal_blocks == EqualBlocks::oldest_segment);
+  CHECK(with("2.8.0").power2_divisions_at(1ULL << 30) == 1);
+  CHECK(with("2.9.0").power2_divisions_at(1ULL << 30) == 2);
+}
+
+TEST_CASE("config/job_reader: a file that cannot be read") {
+  CHECK(read_job_file("no/such/job.yaml").error().front().code == "cannot-read");
+  CHECK(read_job_file("configs").error().front().code == "cannot-read");
+}
+
+TEST_CASE("config/job_reader: every truncation of a job is read or refused, never more") {
+  const auto text = minimal(
+      "adapter: {r: 8, target_modules: [q_proj, \"v_proj\"]}\nplans: [ddp]\nallocator: 'expandable_segments:True'\n");
+  for (std::size_t n = 0; n < text.size(); ++n) {
+    const auto document = read_job(text.substr(0, n), "a.yaml", MemoryFiles());
+    if (!document) CHECK_FALSE(document.error().empty());
+  }
+}

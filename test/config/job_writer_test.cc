@@ -1,0 +1,104 @@
+#include "config/job_writer.h"
+
+#include <doctest/doctest.h>
+
+#include "config/job_reader.h"
+#include "config/model_catalogue.h"
+
+using namespace qlp;
+
+namespace {
+
+JobSpec again(const JobSpec& job) {
+  const auto text = to_yaml(job);
+  const auto document = read_job(text, "again.yaml", DiskFiles());
+  if (!document)
+    for (const auto& e : document.error()) MESSAGE(e.key_path << ": " << e.message << "\n" << text);
+  REQUIRE(document);
+  return document->job;
+}
+
+}  // namespace
+
+TEST_CASE("config/job_writer: shipped jobs come back as they went") {
+  const DiskFiles files;
+  for (const auto& name : files.list("configs")) {
+    if (!name.ends_with(".yaml")) continue;
+    CAPTURE(name);
+    const auto job = read_job_file("configs/" + name)->job;
+    CHECK(again(job) == job);
+    CHECK(to_yaml(again(job)) == to_yaml(job));
+  }
+}
+
+TEST_CASE("config/job_writer: every model of the catalogue comes back as it went") {
+  for (const auto name : model_names()) {
+    CAPTURE(name);
+    const auto text =
+        "schema: 1\nmodel: {name: " + std::string(name) + "}\ntraining: {seq_len: 8}\ncluster: {gpu: A100 SXM4 80GB}\n";
+    const auto document = read_job(text, "a.yaml", DiskFiles());
+    REQUIRE(document);
+    CHECK(again(document->job).model == document->job.model);
+  }
+}
+
+TEST_CASE("config/job_writer: nothing that a job can say is lost") {
+  auto job = read_job_file("configs/tiny-qlora.yaml")->job;
+  job.model.name = "odd: \"name\" # \\ \x01 \xC3\xA9";
+  job.model.attention_bias = job.model.qkv_bias = job.model.mlp_bias = true;
+  job.model.checkpoint_dtype = DType::float16;
+  job.loading = Loading::cpu;
+  job.quantization = QuantizationSpec{QuantType::fp4, true, DType::float32, DType::float16, true};
+  job.adapter = AdapterSpec{.r = 3,
+                            .lora_alpha = 0.1,
+                            .lora_dropout = 1.0 / 3,
+                            .use_dora = true,
+                            .use_rslora = true,
+                            .all_linear = false,
+                            .target_modules = {},
+                            .target_pattern = ".*\\.(q|v)_proj",
+                            .modules_to_save = {"lm_head", "no", "10"},
+                            .rank_pattern = {{"a.b", 1}, {"^x$", 2}},
+                            .autocast_adapter_dtype = false,
+                            .dtype = DType::float16};
+  job.training = TrainingSpec{4,
+                              333,
+                              2,
+                              GradientCheckpointing::reentrant,
+                              true,
+                              Optimizer::sgd,
+                              0.3,
+                              Attention::flash_attention_2,
+                              Loss::chunked,
+                              7};
+  job.cluster.gpu.compute_capability = 120;
+  job.cluster.gpu.capacity = Bytes{12345678901};
+  job.cluster.gpu.capacity_source = "cluster.memory of the job file";
+  job.cluster.used_by_others = Bytes{1};
+  job.cluster.margin = 0.033;
+  job.plans = {{"ddp", Ddp{7, true}}, {"fsdp1-no-shard", Fsdp1{ShardingStrategy::no_shard, false}}};
+  job.stack.torch = {2, 4, 1};
+  job.allocator.equal_blocks = EqualBlocks::lowest_address;
+  CHECK(again(job) == job);
+
+  job.adapter->target_pattern.clear();
+  job.adapter->all_linear = true;
+  job.model.family = Family::qwen3;
+  job.model.mlp_bias = false;
+  job.model.sliding_window = 16;
+  job.model.first_sliding_layer = 1;
+  CHECK(again(job) == job);
+
+  job.model.family = Family::gemma2;
+  job.model.first_sliding_layer = 0;
+  job.model.attn_logit_softcapping = 12.5;
+  CHECK(again(job) == job);
+
+  job.model.family = Family::phi3;
+  job.model.attention_bias = job.model.qkv_bias = false;
+  job.model.attn_logit_softcapping.reset();
+  job.model.rope = RopeKind::longrope;
+  job.model.original_max_position_embeddings = 99;
+  job.model.partial_rotary_factor = 0.75;
+  CHECK(again(job) == job);
+}

@@ -1,0 +1,75 @@
+#include "config/model_catalogue.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "config/file_reader.h"
+#include "config/job_reader.h"
+#include "model/parameter_count.h"
+
+using namespace qlp;
+
+namespace {
+
+std::uint64_t parameters_of(std::string_view name) {
+  const auto text =
+      "schema: 1\nmodel: {name: " + std::string(name) + "}\ntraining: {seq_len: 8}\ncluster: {gpu: A100 SXM4 80GB}\n";
+  const auto document = read_job(text, "a.yaml", DiskFiles());
+  REQUIRE(document);
+  return parameter_count(document->job.model);
+}
+
+}  // namespace
+
+TEST_CASE("config/model_catalogue: holds every file of configs/models") {
+  const DiskFiles files;
+  std::vector<std::string> names;
+  for (auto name : files.list("configs/models")) names.push_back(name.substr(0, name.rfind(".yaml")));
+  CHECK(names.size() >= 31);
+  CHECK(std::ranges::equal(names, model_names()));
+}
+
+TEST_CASE("config/model_catalogue: names in any spelling of capitals and separators") {
+  REQUIRE(find_model("llama-3.1-8b"));
+  CHECK(find_model("Llama_3.1_8B") == find_model("llama-3.1-8b"));
+  CHECK_FALSE(find_model("llama-3.1-8"));
+  CHECK_FALSE(find_model(""));
+}
+
+TEST_CASE("config/model_catalogue: shapes add up to the models' sizes") {
+  struct Row {
+    std::string_view name;
+    double billions;  ///< as the model card or its name says
+  };
+  for (const auto& [name, billions] : {Row{"llama-2-13b", 13.02},
+                                       {"llama-2-70b", 68.98},
+                                       {"llama-3-70b", 70.55},
+                                       {"llama-3.1-405b", 405.85},
+                                       {"mistral-7b-v0.1", 7.24},
+                                       {"qwen2.5-0.5b", 0.49},
+                                       {"qwen2.5-1.5b", 1.54},
+                                       {"qwen2.5-3b", 3.09},
+                                       {"qwen2.5-14b", 14.77},
+                                       {"qwen2.5-32b", 32.76},
+                                       {"qwen2.5-72b", 72.71},
+                                       {"qwen3-4b", 4.02},
+                                       {"qwen3-14b", 14.77},
+                                       {"qwen3-32b", 32.76},
+                                       {"olmo2-13b", 13.72},
+                                       {"phi-3.5-mini", 3.82},
+                                       {"gemma-2-9b", 9.24},
+                                       {"gemma-2-27b", 27.23}}) {
+    CAPTURE(name);
+    CHECK(static_cast<double>(parameters_of(name)) / 1e9 == doctest::Approx(billions).epsilon(0.005));
+  }
+}
+
+TEST_CASE("config/model_catalogue: exact counts, as other people found them") {
+  CHECK(parameters_of("llama-2-7b") == 6738415616);
+  CHECK(parameters_of("llama-3.1-8b") == 8030261248);
+  CHECK(parameters_of("llama-3.2-1b") == 1235814400);
+  CHECK(parameters_of("llama-3.2-3b") == 3212749824);
+  CHECK(parameters_of("gemma-2-2b") == 2614341888);
+  CHECK(parameters_of("gemma-2-9b") == 9241705984);
+}
