@@ -1,0 +1,33 @@
+// FullyShardedDataParallel as accelerate and the Trainer set it up around a causal language model.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "shard/fsdp1_tree.h"
+#include "shard/sharding_runtime.h"
+
+namespace qlp {
+
+class Fsdp1Runtime final : public ShardingRuntime {
+ public:
+  explicit Fsdp1Runtime(const Fsdp1Options& options) : options_(options) {}
+
+  /// Units are the decoder layers, and with PEFT's policy each leaf whose weight is trained; the root holds the rest.
+  void prepare(Context& ctx, CausalLm& model) override;
+  /// The original parameters, or the flat ones.
+  std::vector<TrainedTensor> trained(CausalLm& model) override;
+  void begin_micro_step(Context& ctx, bool sync) override;
+  CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
+                         const Tensor& num_items, const RunOptions& options) override;
+  Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) override;
+
+ private:
+  bool is_unit(Module& module) const;
+
+  Fsdp1Options options_;
+  std::unique_ptr<Fsdp1Tree> tree_;
+  Tensor zero_scalar_;  ///< FSDP's clip_grad_norm_ keeps one
+};
+
+}  // namespace qlp

@@ -1,0 +1,281 @@
+#include "shard/fsdp1_handle.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "autograd/pointwise.h"
+#include "autograd/views.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::int64_t kAlignment = 16;  // bytes; _flat_param.py, _get_aligned_numel
+
+Category category_of(const std::vector<Parameter*>& parameters) {
+  return parameters.front()->tensor.storage().label().category;
+}
+
+/// A tensor whose memory is taken away at once, to be taken again when it is needed (_free_storage).
+Tensor without_memory(Context& ctx, std::int64_t numel, DType dtype, Op op) {
+  const Scoped category(ctx.category, Category::gathered_weights);
+  Tensor tensor = empty(ctx, {numel}, dtype, op);
+  tensor.storage().resize(0, ctx.stream);
+  return tensor;
+}
+
+void allocate(Context& ctx, const Tensor& tensor) {
+  tensor.storage().resize(bytes_of(tensor.shape(), tensor.dtype()).count(), ctx.stream);
+}
+
+/// Other work of this stream may still read it.
+void release(Context& ctx, const Tensor& tensor) {
+  tensor.storage().record_stream(ctx.stream);
+  tensor.storage().resize(0, ctx.stream);
+}
+
+}  // namespace
+
+FlatParamHandle::FlatParamHandle(Context& ctx, const std::vector<Parameter*>& parameters, const Fsdp1Options& options)
+    : options_(&options), original_dtype_(parameters.front()->tensor.dtype()) {
+  const Scoped category(ctx.category, category_of(parameters));
+  std::vector<Tensor> originals;
+  bool requires_grad = false;
+  for (Parameter* parameter : parameters) {
+    Piece piece{.parameter = parameter, .shape = parameter->tensor.shape(), .numel = parameter->tensor.numel()};
+    if (options.use_orig_params) piece.original = parameter->tensor;
+    originals.push_back(parameter->tensor);
+    requires_grad = requires_grad || parameter->tensor.requires_grad();
+    pieces_.push_back(std::move(piece));
+  }
+  flatten(ctx);
+  set_requires_grad(flat_, requires_grad);
+  use_unsharded_views(ctx, false);
+  shard(ctx);
+}
+
+/// _init_flat_param_and_metadata
+void FlatParamHandle::flatten(Context& ctx) {
+  std::vector<Piece> parameters = std::exchange(pieces_, {});
+  std::vector<Tensor> padding;
+  const std::int64_t aligned =
+      options_->use_orig_params ? kAlignment / static_cast<std::int64_t>(size_of(compute_dtype())) : 1;
+  for (Piece& piece : parameters) {
+    if (numel_ % aligned) pad(ctx, aligned - numel_ % aligned, padding);
+    piece.offset = numel_;
+    numel_ += piece.numel;
+    pieces_.push_back(std::move(piece));
+  }
+  if (options_->use_orig_params && numel_ % options_->world_size)
+    pad(ctx, options_->world_size - numel_ % options_->world_size, padding);
+  flat_ = empty(ctx, {numel_}, original_dtype_, Op::flat_parameter);
+}
+
+/// torch.ones(numel) * value
+void FlatParamHandle::pad(Context& ctx, std::int64_t numel, std::vector<Tensor>& kept) {
+  const Tensor ones = empty(ctx, {numel}, original_dtype_, Op::zeros);
+  kept.push_back(empty_like(ctx, ones, Op::mul));
+  pieces_.push_back({.numel = numel, .offset = numel_});
+  numel_ += numel;
+}
+
+void FlatParamHandle::shard(Context& ctx) {
+  const std::int64_t ranks = shards() ? options_->world_size : 1, rank = shards() ? options_->rank : 0;
+  shard_numel_ = (numel_ + ranks - 1) / ranks;
+  const std::int64_t first = shard_numel_ * rank;
+  for (Piece& piece : pieces_) {
+    const std::int64_t start = std::max(piece.offset, first);
+    const std::int64_t end = std::min(piece.offset + piece.numel, first + shard_numel_);
+    piece.shard_numel = std::max<std::int64_t>(0, end - start), piece.shard_offset = start - first;
+  }
+  if (shards()) {
+    const std::int64_t own = std::clamp<std::int64_t>(numel_ - first, 0, shard_numel_);
+    Tensor data = empty(ctx, {own}, original_dtype_, Op::flat_parameter);
+    if (own < shard_numel_) data = empty(ctx, {shard_numel_}, original_dtype_, Op::pad);
+    flat_.storage().resize(0, ctx.stream);
+    set_data(flat_, data);
+  }
+  local_shard_ = flat_.alias();
+  if (options_->use_orig_params) use_sharded_views(ctx);
+}
+
+void FlatParamHandle::upcast(Context& ctx) {
+  const Scoped category(ctx.category, flat_.storage().label().category);
+  const Scoped no_grad(ctx.grad_enabled, false);
+  set_data(flat_, to(ctx, flat_, DType::float32));
+  original_dtype_ = DType::float32;
+  local_shard_ = flat_.alias();
+}
+
+void FlatParamHandle::init_attributes(Context& ctx) {
+  if (mixed_precision())
+    low_precision_shard_ = without_memory(ctx, shard_numel_, compute_dtype(), Op::mixed_precision_shard);
+  if (!shards()) return;
+  const std::int64_t padded = shard_numel_ * options_->world_size;
+  full_ = without_memory(ctx, padded, compute_dtype(), Op::unsharded_parameter);
+  if (mixed_precision()) without_memory(ctx, padded, original_dtype_, Op::unsharded_parameter);
+}
+
+void FlatParamHandle::pre_unshard(Context& ctx) {
+  if ((shards() && !needs_unshard()) || !mixed_precision()) return;
+  allocate(ctx, low_precision_shard_);
+  set_data(flat_, low_precision_shard_);
+}
+
+void FlatParamHandle::unshard(Context& ctx) {
+  if (needs_unshard()) {
+    const Tensor own = flat_.alias();
+    allocate(ctx, full_);
+    if (options_->records_collectives)
+      full_.storage().record_stream(fsdp1_stream::kCollectives), own.storage().record_stream(fsdp1_stream::kCollectives);
+  }
+  if (shards()) set_data(flat_, full_.narrow(0, numel_));
+  if (options_->use_orig_params)
+    use_unsharded_views(ctx, state != State::forward && state != State::backward_pre);
+  else if (state == State::forward)
+    use_unsharded_views(ctx, false);
+}
+
+void FlatParamHandle::post_unshard(Context& ctx) {
+  if (mixed_precision() && shards()) free_low_precision_shard(ctx);
+}
+
+void FlatParamHandle::free_low_precision_shard(Context& ctx) { release(ctx, low_precision_shard_); }
+
+void FlatParamHandle::reshard(Context& ctx, bool frees) {
+  set_data(flat_, local_shard_);
+  if (options_->use_orig_params) {
+    use_sharded_views(ctx);
+    if (state == State::forward) {
+      const Tensor& grad = grad_of(flat_);
+      const bool kept_whole = grad.defined() && shards() && grad.numel() == numel_;
+      if (kept_whole)
+        use_unsharded_grad_views(ctx);
+      else
+        use_sharded_grad_views(ctx);
+    }
+  }
+  if (frees) release(ctx, full_);
+}
+
+void FlatParamHandle::post_reshard(Context& ctx) {
+  if (mixed_precision() && !shards()) free_low_precision_shard(ctx);
+}
+
+bool FlatParamHandle::resharded() const { return flat_.impl()->storage == local_shard_.impl()->storage; }
+
+std::vector<Tensor> FlatParamHandle::unflat_views(Context& ctx) const {
+  std::vector<std::int64_t> lengths;
+  for (const Piece& piece : pieces_) lengths.push_back(piece.numel);
+  const std::vector<Tensor> parts = split(ctx, flat_, lengths, 0);
+  std::vector<Tensor> views;
+  for (std::size_t i = 0; i < pieces_.size(); ++i)
+    views.push_back(pieces_[i].parameter ? reshape(ctx, parts[i], pieces_[i].shape) : Tensor());
+  return views;
+}
+
+void FlatParamHandle::use_unsharded_views(Context& ctx, bool as_parameters) {
+  const Scoped grad_mode(ctx.grad_enabled, true);
+  const std::vector<Tensor> views = unflat_views(ctx);
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    Piece& piece = pieces_[i];
+    if (!piece.parameter) continue;
+    if (options_->use_orig_params && as_parameters) {
+      set_data(piece.original, views[i]);
+      piece.parameter->tensor = piece.original;
+    } else if (options_->use_orig_params && state == State::backward_pre) {
+      set_data(piece.view, views[i]);
+      piece.parameter->tensor = piece.view;
+    } else {
+      if (options_->use_orig_params && state == State::forward) piece.view = views[i];
+      piece.parameter->tensor = views[i];
+    }
+  }
+}
+
+void FlatParamHandle::use_sharded_views(Context& ctx) {
+  if (!shards()) return use_unsharded_views(ctx, true);
+  const Tensor nothing = empty(ctx, {0}, flat_.dtype(), Op::empty);
+  for (Piece& piece : pieces_) {
+    if (!piece.parameter) continue;
+    set_data(piece.original, piece.shard_numel ? flat_.narrow(0, piece.shard_numel) : nothing);
+    piece.parameter->tensor = piece.original;
+    if (state == State::backward_post) piece.view.reset();
+  }
+}
+
+void FlatParamHandle::prepare_gradient_for_backward() {
+  const Tensor& grad = grad_of(flat_);
+  if (!grad.defined() || grad.numel() == numel_) return;
+  if (grad.numel() == shard_numel_) saved_grad_ = grad.alias();
+  set_grad(flat_, Tensor());
+}
+
+void FlatParamHandle::prepare_gradient_for_optim() {
+  if (saved_grad_ && post_backward_called) set_grad(flat_, *saved_grad_);
+  saved_grad_.reset();
+}
+
+void FlatParamHandle::accumulate(Tensor sharded) {
+  if (!saved_grad_) saved_grad_ = std::move(sharded);  // else added in place
+}
+
+void FlatParamHandle::use_unsharded_grad_views(Context& ctx) {
+  const Tensor grad = grad_of(flat_);
+  for (const Piece& piece : pieces_) {
+    if (!piece.parameter) continue;
+    if (!grad.defined()) {
+      set_grad(piece.original, Tensor());
+      continue;
+    }
+    const Tensor view = grad.narrow(0, piece.numel).view(piece.shape);
+    const Tensor& parameter = piece.parameter->tensor;
+    const bool fits = parameter.shape() == view.shape() && parameter.dtype() == view.dtype();
+    // A gradient of the parameter's own size, to be pointed at the view.
+    if (!fits && !grad_of(parameter).defined()) empty_like(ctx, parameter, Op::empty_like);
+    set_grad(parameter, view);
+  }
+}
+
+void FlatParamHandle::use_sharded_grad_views(Context& ctx) {
+  const Tensor grad = saved_grad_ ? *saved_grad_ : grad_of(flat_);
+  for (const Piece& piece : pieces_) {
+    if (!piece.parameter) continue;
+    if (!grad.defined() || !piece.shard_numel || !piece.original.requires_grad()) {
+      set_grad(piece.original, Tensor());
+      continue;
+    }
+    if (piece.original.dtype() != grad.dtype() && !grad_of(piece.original).defined())
+      empty_like(ctx, piece.original, Op::empty_like);
+    const Tensor view = grad.narrow(0, piece.shard_numel);
+    set_grad(piece.original, shards() ? view : view.view(piece.shape));
+  }
+}
+
+void FlatParamHandle::reset_gradient_if_unused() {
+  if (!options_->use_orig_params) return;
+  bool unused = true, requires_grad = false;
+  for (const Piece& piece : pieces_) {
+    if (!piece.parameter) continue;
+    unused = unused && !grad_of(piece.original).defined();
+    requires_grad = requires_grad || piece.original.requires_grad();
+  }
+  if (unused) set_grad(flat_, Tensor());
+  set_requires_grad(flat_, requires_grad);
+}
+
+std::vector<std::pair<const Parameter*, Tensor>> FlatParamHandle::named_parameters() const {
+  std::vector<std::pair<const Parameter*, Tensor>> named;
+  for (const Piece& piece : pieces_)
+    if (piece.parameter && (options_->use_orig_params || named.empty()))
+      named.emplace_back(piece.parameter, options_->use_orig_params ? piece.original : flat_);
+  return named;
+}
+
+std::vector<Tensor> FlatParamHandle::parameters() const {
+  std::vector<Tensor> tensors;
+  for (auto& [parameter, tensor] : named_parameters()) tensors.push_back(tensor);
+  return tensors;
+}
+
+}  // namespace qlp

@@ -1,0 +1,101 @@
+// The flat parameter of one FSDP1 unit: its shard, its gathered copy, and the parameters as views of either
+// (FlatParamHandle in torch/distributed/fsdp/_flat_param.py, torch 2.4 to 2.14). Every memory event of that class, on the
+// stream that is current in the context.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "autograd/node.h"
+#include "nn/parameter.h"
+#include "shard/fsdp1_options.h"
+
+namespace qlp {
+
+class FlatParamHandle {
+ public:
+  enum class State : std::uint8_t { idle, forward, backward_pre, backward_post };
+
+  /// Flattens and shards: afterwards the parameters hold this rank's part, or views of memory that is gone.
+  FlatParamHandle(Context& ctx, const std::vector<Parameter*>& parameters, const Fsdp1Options& options);
+  FlatParamHandle(const FlatParamHandle&) = delete;
+  FlatParamHandle& operator=(const FlatParamHandle&) = delete;
+
+  /// accelerate: flat_param.data = flat_param.data.to(float32).
+  void upcast(Context& ctx);
+  void init_attributes(Context& ctx);
+
+  void pre_unshard(Context& ctx);
+  void unshard(Context& ctx);
+  void post_unshard(Context& ctx);
+  void reshard(Context& ctx, bool frees);
+  void post_reshard(Context& ctx);
+  bool resharded() const;
+
+  /// Sets this rank's gradient aside, so that that of the whole parameter can be computed.
+  void prepare_gradient_for_backward();
+  /// Hands this rank's gradient to the optimizer.
+  void prepare_gradient_for_optim();
+  /// Takes the sum over ranks in `sharded` as, or adds it to, this rank's gradient.
+  void accumulate(Tensor sharded);
+  void use_unsharded_grad_views(Context& ctx);
+  void use_sharded_grad_views(Context& ctx);
+  /// With original parameters: drops the flat gradient when none of theirs is left.
+  void reset_gradient_if_unused();
+
+  /// The tensors that an optimizer may be given: the original parameters, or the flat one.
+  std::vector<Tensor> parameters() const;
+  /// The tensors of parameters(), under the parameters that they stand for (the first of a flat one).
+  std::vector<std::pair<const Parameter*, Tensor>> named_parameters() const;
+
+  const Tensor& flat() const { return flat_; }
+  bool trained() const { return flat_.requires_grad(); }
+  bool shards() const { return options_->shards; }
+  bool uses_orig_params() const { return options_->use_orig_params; }
+  DType reduce_dtype() const { return options_->mixed_precision.reduce_dtype.value_or(original_dtype_); }
+  std::int64_t shard_numel() const { return shard_numel_; }
+
+  // What the runtime keeps on the handle.
+  State state = State::idle;
+  bool prefetched = false;
+  bool ran_pre_backward_hook = false;
+  bool needs_pre_backward_unshard = false;
+  bool post_backward_called = false;
+  std::optional<std::size_t> post_forward_index;
+
+ private:
+  /// A stretch of the flat parameter: a parameter, or padding.
+  struct Piece {
+    Parameter* parameter = nullptr;
+    Shape shape;
+    std::int64_t numel = 0, offset = 0;
+    std::int64_t shard_offset = 0, shard_numel = 0;  ///< the part in this rank's shard
+    Tensor original;                                 ///< use_orig_params: the parameter itself
+    Tensor view;                                     ///< use_orig_params: of the last forward pass
+  };
+
+  void flatten(Context& ctx);
+  void pad(Context& ctx, std::int64_t numel, std::vector<Tensor>& kept);
+  void shard(Context& ctx);
+  bool mixed_precision() const { return compute_dtype() != original_dtype_; }
+  DType compute_dtype() const { return options_->mixed_precision.param_dtype.value_or(original_dtype_); }
+  bool needs_unshard() const { return shards() && full_.storage().bytes() == 0; }
+  void use_unsharded_views(Context& ctx, bool as_parameters);
+  void use_sharded_views(Context& ctx);
+  void free_low_precision_shard(Context& ctx);
+  std::vector<Tensor> unflat_views(Context& ctx) const;
+
+  const Fsdp1Options* options_;
+  std::vector<Piece> pieces_;
+  DType original_dtype_;
+  std::int64_t numel_ = 0;  ///< with the padding for alignment
+  std::int64_t shard_numel_ = 0;
+  Tensor flat_;         ///< the FlatParameter; its memory changes
+  Tensor local_shard_;  ///< what this rank keeps
+  Tensor low_precision_shard_;
+  Tensor full_;  ///< gathered; without memory most of the time
+  std::optional<Tensor> saved_grad_;
+};
+
+}  // namespace qlp

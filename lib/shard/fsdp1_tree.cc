@@ -1,0 +1,130 @@
+#include "shard/fsdp1_tree.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "autograd/engine.h"
+#include "autograd/pointwise.h"
+#include "optim/clip_grad_norm.h"
+#include "tensor/factories.h"
+#include "tensor/full_reduction.h"
+
+namespace qlp {
+
+Fsdp1Tree::Fsdp1Tree(Context& ctx, Module& root, const Policy& is_unit, const Fsdp1Options& options,
+                     std::vector<Tensor*> buffers)
+    : buffers_(std::move(buffers)) {
+  shared_.options = options;
+  shared_.begin_backward = [this](Context& c) { begin_backward(c); };
+  for (Module* child : root.children()) wrap(ctx, *child, is_unit);
+  make_unit(ctx, root, true);
+  root.visit([&](Module& module) {
+    if (const auto unit = by_module_.find(&module); unit != by_module_.end()) units_.push_back(unit->second.get());
+  });
+  if (!options.upcasts_trained) return;
+  for (Fsdp1Unit* unit : units_)
+    if (unit->handle().trained() && unit->handle().flat().dtype() != DType::float32) unit->handle().upcast(ctx);
+}
+
+/// _recursive_wrap: children first.
+void Fsdp1Tree::wrap(Context& ctx, Module& module, const Policy& is_unit) {
+  for (Module* child : module.children()) wrap(ctx, *child, is_unit);
+  if (is_unit(module)) make_unit(ctx, module, false);
+}
+
+void Fsdp1Tree::make_unit(Context& ctx, Module& module, bool is_root) {
+  // A leaf with a trained copy of its weight beside the frozen original: the copy is a module of its own.
+  const bool is_leaf = module.children().empty() && shared_.options.wraps_trained_leaves;
+  std::vector<Parameter*> parameters;
+  for (Parameter* parameter : module.parameters())
+    if ((!is_leaf || parameter->trainable) && managed_.insert(parameter).second) parameters.push_back(parameter);
+  if (parameters.empty()) return;
+  auto unit = std::make_unique<Fsdp1Unit>(std::make_unique<FlatParamHandle>(ctx, parameters, shared_.options), shared_,
+                                          is_root);
+  if (!is_root) module.set_hooks(unit.get());
+  by_module_.emplace(&module, std::move(unit));
+}
+
+/// _lazy_init
+void Fsdp1Tree::begin(Context& ctx) {
+  if (std::exchange(begun_, true)) return;
+  const Scoped no_grad(ctx.grad_enabled, false);
+  if (const auto dtype = shared_.options.mixed_precision.buffer_dtype)
+    for (Tensor* buffer : buffers_) *buffer = to(ctx, *buffer, *dtype);
+  for (Fsdp1Unit* unit : units_) unit->handle().init_attributes(ctx);
+}
+
+void Fsdp1Tree::set_sync_gradients(Context& ctx, bool sync) {
+  if (!sync) begin(ctx);
+  shared_.sync_gradients = sync;
+}
+
+void Fsdp1Tree::pre_forward(Context& ctx, Module& root, const Tensor& input) {
+  begin(ctx);
+  for (Fsdp1Unit* unit : units_) unit->handle().reset_gradient_if_unused();
+  units_.front()->pre_forward(ctx, root, input);
+}
+
+void Fsdp1Tree::post_forward(Context& ctx, const std::vector<Tensor>& outputs) {
+  Fsdp1Unit& root = *units_.front();
+  root.reshard_after_forward(ctx);
+  root.begin_pre_backward_hooks(ctx);
+  for (const Tensor& output : outputs) root.register_pre_backward_hook(ctx, output);
+  root.handle().state = FlatParamHandle::State::idle;
+}
+
+void Fsdp1Tree::begin_backward(Context& ctx) {
+  shared_.final_callback_queued = true;
+  ctx.engine.queue_callback([this](Context& c) { end_backward(c); });
+  for (Fsdp1Unit* unit : units_) unit->handle().reset_gradient_if_unused();
+}
+
+/// _post_backward_final_callback
+void Fsdp1Tree::end_backward(Context& ctx) {
+  shared_.post_forward_order.clear();
+  for (Fsdp1Unit* unit : units_) unit->finish_backward(ctx);
+  shared_.final_callback_queued = false;
+}
+
+std::vector<Tensor> Fsdp1Tree::gradients() const {
+  std::vector<Tensor> gradients;
+  for (Fsdp1Unit* unit : units_)
+    for (const Tensor& parameter : unit->handle().parameters())
+      if (grad_of(parameter).defined()) gradients.push_back(grad_of(parameter));
+  return gradients;
+}
+
+Tensor Fsdp1Tree::clip_grad_norm(Context& ctx) {
+  const Scoped category(ctx.category, Category::workspace);
+  const Scoped no_grad(ctx.grad_enabled, false);
+  const auto scalar = [&](Op op) { return empty(ctx, {}, DType::float32, op); };
+  const std::vector<Tensor> gradients = this->gradients();
+  Tensor local;
+  if (!gradients.empty()) {
+    std::vector<Tensor> norms;
+    for (const Tensor& gradient : gradients) {
+      norms.push_back(scalar(Op::linear_norm));
+      full_reduction_scratch(ctx, gradient.numel(), Op::linear_norm);
+    }
+    const Tensor stacked = empty(ctx, {static_cast<std::int64_t>(norms.size())}, DType::float32, Op::stack);
+    norms.clear();
+    local = scalar(Op::linear_norm);
+  }
+  Tensor total = scalar(Op::pow);
+  total = scalar(Op::pow);
+  Tensor quotient;
+  {
+    const Tensor sum = scalar(Op::add);
+    quotient = scalar(Op::reciprocal);
+    quotient = scalar(Op::mul);
+  }
+  const Tensor clamped = scalar(Op::clamp);
+  DType dtype = gradients.empty() ? DType::float32 : gradients.front().dtype();
+  for (const Tensor& gradient : gradients) {
+    const Tensor factor = to(ctx, clamped, gradient.dtype());
+    if (gradient.dtype() == DType::float32) dtype = DType::float32;
+  }
+  return to(ctx, total, dtype);
+}
+
+}  // namespace qlp

@@ -1,0 +1,52 @@
+// A tree of modules under FSDP1: which modules are units, and what their root does around a whole pass.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "shard/fsdp1_unit.h"
+
+namespace qlp {
+
+class Fsdp1Tree {
+ public:
+  using Policy = std::function<bool(Module&)>;
+
+  /// Wraps every module below `root` that the policy names, children first, then the root itself; hangs the hooks on
+  /// the units, but not on the root. `buffers` are cast when the first pass begins.
+  Fsdp1Tree(Context& ctx, Module& root, const Policy& is_unit, const Fsdp1Options& options,
+            std::vector<Tensor*> buffers);
+  Fsdp1Tree(const Fsdp1Tree&) = delete;
+  Fsdp1Tree& operator=(const Fsdp1Tree&) = delete;
+
+  /// Around the forward pass of the root.
+  void pre_forward(Context& ctx, Module& root, const Tensor& input);
+  void post_forward(Context& ctx, const std::vector<Tensor>& outputs);
+  /// no_sync() where `sync` is false.
+  void set_sync_gradients(Context& ctx, bool sync);
+
+  /// In the order of modules(): the root first.
+  const std::vector<Fsdp1Unit*>& units() const { return units_; }
+  /// FullyShardedDataParallel.clip_grad_norm_.
+  Tensor clip_grad_norm(Context& ctx);
+
+ private:
+  void wrap(Context& ctx, Module& module, const Policy& is_unit);
+  void make_unit(Context& ctx, Module& module, bool is_root);
+  void begin(Context& ctx);
+  void begin_backward(Context& ctx);
+  void end_backward(Context& ctx);
+  std::vector<Tensor> gradients() const;
+
+  Fsdp1Shared shared_;
+  std::unordered_map<const Module*, std::unique_ptr<Fsdp1Unit>> by_module_;
+  std::unordered_set<const Parameter*> managed_;
+  std::vector<Fsdp1Unit*> units_;
+  std::vector<Tensor*> buffers_;
+  bool begun_ = false;
+};
+
+}  // namespace qlp

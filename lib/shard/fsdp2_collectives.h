@@ -1,0 +1,33 @@
+// What FSDP2 allocates around its collectives (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py).
+#pragma once
+
+#include <vector>
+
+#include "shard/fsdp2_param.h"
+
+namespace qlp {
+
+/// Streams beside the compute stream on which FSDP2 allocates.
+inline constexpr StreamId kCopyInStream = 1;
+inline constexpr StreamId kReduceScatterStream = 2;
+
+/// foreach_all_gather on `stream`: gives the gathered, flat parameters; the cast of the shards lives as long as the call.
+Tensor all_gather(Context& ctx, std::vector<Fsdp2Param>& params, const Fsdp2Options& options, StreamId stream);
+
+/// foreach_all_gather_copy_out: the whole parameters, each in its own memory.
+void copy_out(Context& ctx, std::vector<Fsdp2Param>& params, const Fsdp2Options& options);
+
+/// The whole parameters straight from the shards of the only rank (torch 2.9 on).
+void copy_shards(Context& ctx, std::vector<Fsdp2Param>& params);
+
+/// A parameter and its whole gradient on this rank.
+struct UnshardedGrad {
+  Fsdp2Param* param = nullptr;
+  Tensor grad;
+};
+
+/// foreach_reduce: the gradients are dropped on the way, and the shards of their sums become, or are added to, those of
+/// the sharded parameters. Gives the input of the reduce-scatter, which must outlive it.
+Tensor reduce_scatter(Context& ctx, std::vector<UnshardedGrad> grads, const Fsdp2Options& options);
+
+}  // namespace qlp

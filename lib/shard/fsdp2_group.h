@@ -1,0 +1,67 @@
+// Parameters that are gathered and reduced together (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py).
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "shard/fsdp2_collectives.h"
+
+namespace qlp {
+
+class Fsdp2Group;
+
+/// FSDPCommContext: what the groups of a model share.
+struct Fsdp2Comm {
+  /// The last gathered buffer of the forward pass, kept until the next group has copied out of its own.
+  Tensor all_gather_state;
+  /// The input of the last reduce-scatter, kept until the next one.
+  Tensor reduce_scatter_state;
+  std::vector<Fsdp2Group*> post_forward_order;
+};
+
+/// TrainingState
+enum class Fsdp2Phase : std::uint8_t { idle, forward, pre_backward, post_backward };
+
+class Fsdp2Group {
+ public:
+  Fsdp2Group(std::vector<Fsdp2Param> params, bool reshard_after_forward, const Fsdp2Options& options, Fsdp2Comm& comm)
+      : params_(std::move(params)), reshard_after_forward_(reshard_after_forward), options_(options), comm_(comm) {}
+
+  std::vector<Fsdp2Param>& params() { return params_; }
+  Fsdp2Phase phase() const { return phase_; }
+  void keep_after_forward() { reshard_after_forward_ = false; }
+  void set_reduces(bool reduces) { reduces_ = reduces; }
+
+  /// Gathers. Gives `input` with a node behind it that ends the backward pass of the group, if a gradient passes there.
+  Tensor pre_forward(Context& ctx, const Tensor& input);
+  void post_forward(Context& ctx);
+  /// Gathers what was resharded, and starts to gather the group that ran before this one.
+  void pre_backward(Context& ctx);
+  /// Reshards, and reduces the gradients.
+  void post_backward(Context& ctx);
+  /// The end of a backward pass.
+  void finalize();
+  /// In a recomputation of torch 2.14: gathers if somebody has resharded.
+  void gather_if_sharded(Context& ctx);
+
+ private:
+  void unshard(Context& ctx);
+  void wait_for_unshard(Context& ctx);
+  void reshard();
+  void prefetch_previous(Context& ctx);
+  std::vector<UnshardedGrad> take_grads();
+  bool gathers() const { return options_.world_size > 1 || !options_.behaviour.copies_on_one_rank; }
+
+  std::vector<Fsdp2Param> params_;
+  bool reshard_after_forward_;
+  const Fsdp2Options& options_;
+  Fsdp2Comm& comm_;
+  Fsdp2Phase phase_ = Fsdp2Phase::idle;
+  bool unsharded_ = false;
+  bool gathering_ = false;  ///< unshard was called, wait_for_unshard was not
+  bool reduces_ = true;
+  Tensor gathered_;
+  std::vector<std::size_t> post_forward_indices_;
+};
+
+}  // namespace qlp

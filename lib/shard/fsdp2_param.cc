@@ -1,0 +1,100 @@
+#include "shard/fsdp2_param.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "autograd/node.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+Fsdp2Param::Fsdp2Param(Context& ctx, Parameter& parameter, const Tensor& whole, const Fsdp2Options& options)
+    : parameter_(&parameter), options_(&options), shape_(whole.shape()) {
+  const std::int64_t padded = div_up(shape_[0], options.world_size);
+  const std::int64_t rows = std::clamp(shape_[0] - padded * options.rank, std::int64_t{0}, padded);
+  const Scoped category(ctx.category, whole.storage().label().category);
+  shard_data_ = empty(ctx, shape_.with(0, padded), whole.dtype(), Op::parameter);
+  sharded_ = shard_data_.narrow(0, rows);
+  set_requires_grad(sharded_, parameter.trainable);
+  parameter.tensor = sharded_;
+}
+
+void Fsdp2Param::cast_shard(Context& ctx, DType dtype) {
+  if (sharded_.dtype() == dtype) return;
+  const Scoped category(ctx.category, sharded_.storage().label().category);
+  sharded_ = empty_like(ctx, sharded_, dtype, Op::to_copy);
+  set_requires_grad(sharded_, parameter_->trainable);
+  if (shown_) parameter_->tensor = sharded_;
+}
+
+void Fsdp2Param::reset_shard(Context& ctx) {
+  if (sharded_.dtype() == shard_data_.dtype()) return;
+  if (sharded_.shape() == shard_data_.shape()) {
+    shard_data_ = sharded_;
+    return;
+  }
+  const Scoped category(ctx.category, sharded_.storage().label().category);
+  shard_data_ = empty(ctx, shard_data_.shape(), sharded_.dtype(), Op::zeros);
+  // The optimizer holds the tensor: it stays, on the new storage.
+  sharded_.impl()->storage = shard_data_.impl()->storage;
+}
+
+std::optional<DType> Fsdp2Param::param_dtype() const {
+  const auto& wanted = options_->precision.param_dtype;
+  return wanted == orig_dtype() ? std::nullopt : wanted;
+}
+
+std::optional<DType> Fsdp2Param::reduce_dtype() const {
+  const MixedPrecisionPolicy& policy = options_->precision;
+  return policy.reduce_dtype == policy.param_dtype ? std::nullopt : policy.reduce_dtype;
+}
+
+void Fsdp2Param::allocate_unsharded(Context& ctx) {
+  const Shape padded = shape_.with(0, shard_data_.size(0) * options_->world_size);
+  if (unsharded_.defined()) {
+    unsharded_.storage().resize(bytes_of(padded, unsharded_.dtype()).count(), ctx.stream);
+    return;
+  }
+  const Scoped category(ctx.category, Category::gathered_weights);
+  unsharded_ = empty(ctx, padded, gathered_dtype(), Op::unsharded_parameter).narrow(0, shape_[0]);
+  unsharded_.impl()->is_view = false;
+  set_requires_grad(unsharded_, parameter_->trainable);
+}
+
+void Fsdp2Param::to_unsharded() {
+  if (shown_) parameter_->tensor = unsharded_;
+}
+
+void Fsdp2Param::to_sharded() {
+  if (shown_) parameter_->tensor = sharded_;
+  unsharded_.storage().resize(0, 0);
+}
+
+void Fsdp2Param::accumulate_grad(Context& ctx) {
+  if (!unsharded_.defined() || !grad_of(unsharded_).defined()) return;
+  const auto dtype = reduce_dtype();
+  if (!dtype || grad_of(unsharded_).dtype() == *dtype) return;
+  const Scoped category(ctx.category, Category::gradients);
+  accumulated_grad_ = empty_like(ctx, grad_of(unsharded_), *dtype, Op::to_copy);
+  set_grad(unsharded_, Tensor());
+}
+
+void Fsdp2Param::add_to_accumulated_grad() {
+  if (accumulated_grad_.defined()) set_grad(unsharded_, Tensor());
+}
+
+Tensor Fsdp2Param::take_grad() {
+  if (!unsharded_.defined()) return {};
+  Tensor grad = std::exchange(accumulated_grad_, Tensor());
+  if (grad.defined()) return grad;
+  grad = grad_of(unsharded_);
+  set_grad(unsharded_, Tensor());
+  return grad;
+}
+
+}  // namespace qlp

@@ -1,0 +1,63 @@
+// One parameter under FSDP2: its shard on this rank, and the whole of it while it is needed
+// (torch/distributed/fsdp/_fully_shard/_fsdp_param.py).
+#pragma once
+
+#include <optional>
+
+#include "nn/parameter.h"
+#include "shard/fsdp2_options.h"
+#include "tensor/context.h"
+
+namespace qlp {
+
+class Fsdp2Param {
+ public:
+  /// Cuts `whole` along its first dimension. The parameter's tensor is from now on the shard, without padding.
+  Fsdp2Param(Context& ctx, Parameter& parameter, const Tensor& whole, const Fsdp2Options& options);
+
+  Parameter& parameter() { return *parameter_; }
+  bool trainable() const { return parameter_->trainable; }
+  /// Another group shards the same parameter again; the modules that read it see that one.
+  void disown() { shown_ = false; }
+
+  /// The rows of this rank: of the DTensor that the optimizer gets.
+  const Tensor& sharded() const { return sharded_; }
+  /// The same with the padding, which all ranks have alike: what is gathered.
+  std::int64_t padded_numel() const { return shard_data_.numel(); }
+  /// Replaces the shard, as Module.to(dtype) does; the padded one stays until reset_shard.
+  void cast_shard(Context& ctx, DType dtype);
+  /// The padded shard follows the shard that cast_shard made.
+  void reset_shard(Context& ctx);
+
+  DType orig_dtype() const { return sharded_.dtype(); }
+  /// The dtype in which it is gathered.
+  DType gathered_dtype() const { return param_dtype().value_or(orig_dtype()); }
+  /// Set if gathering casts.
+  std::optional<DType> param_dtype() const;
+  /// Set if gradients are reduced in another dtype than they are computed in.
+  std::optional<DType> reduce_dtype() const;
+
+  /// Takes memory for the whole parameter, padded.
+  void allocate_unsharded(Context& ctx);
+  void to_unsharded();
+  /// Drops the memory of the whole parameter; tensors that autograd saved find it again after the next gathering.
+  void to_sharded();
+  const Tensor& unsharded() const { return unsharded_; }
+
+  /// After a backward pass without reduction: keeps the whole gradient of this rank in the reduce dtype, if that is
+  /// another one; else it stays where autograd has put it.
+  void accumulate_grad(Context& ctx);
+  /// Adds the gradient of this backward pass in place to what was kept.
+  void add_to_accumulated_grad();
+  /// The gradient to reduce, taken away; none if there is none.
+  Tensor take_grad();
+
+ private:
+  Parameter* parameter_;
+  const Fsdp2Options* options_;
+  bool shown_ = true;
+  Shape shape_;  ///< whole
+  Tensor shard_data_, sharded_, unsharded_, accumulated_grad_;
+};
+
+}  // namespace qlp

@@ -1,0 +1,125 @@
+#include "shard/fsdp2_runtime.h"
+
+#include <utility>
+
+#include "autograd/node.h"
+#include "optim/clip_grad_norm.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+/// The parameters that the optimizer was made with are replaced by tensors of one element while they are cut
+/// (accelerator.py, _prepare_fsdp2).
+std::vector<Tensor> placeholders(Context& ctx, CausalLm& model) {
+  const Scoped category(ctx.category, Category::workspace);
+  std::vector<Tensor> out;
+  for (const Parameter* parameter : model.parameters())
+    if (parameter->trainable) out.push_back(empty(ctx, {1}, parameter->tensor.dtype(), Op::empty));
+  return out;
+}
+
+/// state_dict() clones the nested table of each 4-bit weight on the way (bitsandbytes functional.py, QuantState.as_dict).
+std::vector<Tensor> cloned_nested_codes(Context& ctx, CausalLm& model) {
+  const Scoped category(ctx.category, Category::workspace);
+  std::vector<Tensor> out;
+  for (const Parameter* parameter : model.parameters())
+    if (parameter->quant && parameter->quant->double_quant)
+      out.push_back(empty_like(ctx, parameter->quant->nested_code, Op::clone));
+  return out;
+}
+
+}  // namespace
+
+Fsdp2Runtime::Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& preparation)
+    : preparation_(preparation), fully_shard_(options) {}
+
+void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
+  const Scoped grad_mode(ctx.grad_enabled, false);
+  const std::vector<Tensor> in_optimizer = placeholders(ctx, model);
+  if (preparation_.upcast == Fsdp2Upcast::trained_parameters) upcast_trained(ctx, model);
+  const std::vector<Tensor> state_dict = cloned_nested_codes(ctx, model);
+  fully_shard_.begin(model, [&](const Parameter& p) { return preparation_.ignores_quantized && p.quantize; });
+  shard_units(ctx, model);
+  cast_shards(ctx, model);
+  fully_shard_.end(model);
+}
+
+void Fsdp2Runtime::upcast_trained(Context& ctx, CausalLm& model) const {
+  for (Parameter* parameter : model.parameters()) {
+    if (!parameter->trainable || parameter->tensor.dtype() == DType::float32) continue;
+    const Scoped category(ctx.category, parameter->tensor.storage().label().category);
+    parameter->tensor = empty_like(ctx, parameter->tensor, DType::float32, Op::to_copy);
+  }
+}
+
+void Fsdp2Runtime::shard_units(Context& ctx, CausalLm& model) {
+  const bool reshard = preparation_.reshard_after_forward;
+  CausalLmParts& parts = model.parts();
+  for (const auto& layer : parts.layers) fully_shard_.add(ctx, {layer.get()}, reshard);
+  if (!preparation_.splits_root) {
+    fully_shard_.add(ctx, {&model}, reshard && fully_shard_.options().behaviour.root_obeys_reshard);
+    return;
+  }
+  const bool tied = &parts.embedding->weight() == &parts.head->weight();
+  std::vector<Module*> tail;
+  if (preparation_.finds_final_norm) tail.push_back(parts.norm.get());
+  if (tied)
+    tail.push_back(parts.embedding.get());
+  else
+    fully_shard_.add(ctx, {parts.embedding.get()}, reshard);
+  tail.push_back(parts.head.get());
+  fully_shard_.add(ctx, tail, false);
+  fully_shard_.add(ctx, {&model}, false);
+}
+
+/// model.to(torch.float32): modules below first; a module with a group then pads its new shards. Or the same of trained parameters, with results that nobody keeps.
+void Fsdp2Runtime::cast_shards(Context& ctx, Module& module) {
+  if (preparation_.upcast == Fsdp2Upcast::none || preparation_.upcast == Fsdp2Upcast::trained_parameters) return;
+  for (Module* child : module.children()) cast_shards(ctx, *child);
+  for (const auto& parameter : module.own_parameters()) {
+    Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
+    if (!shard) continue;
+    if (preparation_.upcast == Fsdp2Upcast::whole_model)
+      shard->cast_shard(ctx, DType::float32);
+    else if (parameter->trainable && shard->orig_dtype() != DType::float32)
+      scratch(ctx, bytes_of(shard->sharded().shape(), DType::float32).count(), Op::to_copy);
+  }
+  if (Fsdp2Group* group = fully_shard_.group_of(module))
+    for (Fsdp2Param& param : group->params()) param.reset_shard(ctx);
+}
+
+void Fsdp2Runtime::begin_micro_step(Context&, bool sync) { fully_shard_.set_reduces(sync); }
+
+CausalLmOutput Fsdp2Runtime::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
+                                     const Tensor& num_items, const RunOptions& options) {
+  Fsdp2State& root = fully_shard_.root();
+  root.pre_forward(ctx, model, ids);
+  CausalLmOutput output = model.forward(ctx, ids, labels, num_items, options);
+  root.post_forward(ctx, {&output.loss, &output.logits});
+  return output;
+}
+
+/// Norms of DTensors are those of this rank until somebody needs their value, which the division does.
+Tensor Fsdp2Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
+  const Scoped category(ctx.category, Category::workspace);
+  Tensor norm = total_grad_norm(ctx, parameters);
+  const auto scalar = [&](Op op) { return empty(ctx, {}, norm.dtype(), op); };
+  Tensor coefficient;
+  {
+    const Tensor sum = scalar(Op::add);
+    Tensor whole;
+    {
+      const Tensor power = scalar(Op::pow);
+      const Tensor reduced = scalar(Op::all_reduce);
+      whole = scalar(Op::pow);
+    }
+    coefficient = scalar(Op::reciprocal);
+    whole.reset();
+    coefficient = scalar(Op::mul);
+  }
+  const Tensor clamped = scalar(Op::clamp);
+  return norm;
+}
+
+}  // namespace qlp

@@ -1,0 +1,31 @@
+// FSDP2 as accelerate sets it up (accelerate/utils/fsdp_utils.py, fsdp2_prepare_model) on torch's fully_shard.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "shard/fully_shard.h"
+#include "shard/sharding_runtime.h"
+
+namespace qlp {
+
+class Fsdp2Runtime final : public ShardingRuntime {
+ public:
+  Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& preparation);
+
+  void prepare(Context& ctx, CausalLm& model) override;
+  void begin_micro_step(Context& ctx, bool sync) override;
+  CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
+                         const Tensor& num_items, const RunOptions& options) override;
+  Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) override;
+
+ private:
+  void upcast_trained(Context& ctx, CausalLm& model) const;
+  void shard_units(Context& ctx, CausalLm& model);
+  void cast_shards(Context& ctx, Module& module);
+
+  Fsdp2Preparation preparation_;
+  FullyShard fully_shard_;
+};
+
+}  // namespace qlp

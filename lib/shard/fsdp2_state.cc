@@ -1,0 +1,93 @@
+#include "shard/fsdp2_state.h"
+
+#include <utility>
+
+#include "autograd/engine.h"
+#include "autograd/pointwise.h"
+
+namespace qlp {
+
+Tensor Fsdp2State::pre_forward(Context& ctx, Module&, Tensor input) {
+  if (modules_.size() > 1) {
+    const bool first = to_run_.empty();
+    if (first) to_run_.insert(modules_.begin(), modules_.end());
+    if (!first && !shared_.options.behaviour.casts_everywhere) return input;
+  }
+  return begin_forward(ctx, std::move(input));
+}
+
+Tensor Fsdp2State::begin_forward(Context& ctx, Tensor input) {
+  if (phase_ == Fsdp2Phase::pre_backward) {  // a recomputation
+    if (!shared_.options.behaviour.casts_everywhere) return input;
+    if (group_) group_->gather_if_sharded(ctx);
+    return cast_input(ctx, std::move(input));
+  }
+  phase_ = Fsdp2Phase::forward;
+  if (!shared_.forward_root) shared_.forward_root = this;
+  input = cast_input(ctx, std::move(input));
+  return group_ ? group_->pre_forward(ctx, input) : input;
+}
+
+Tensor Fsdp2State::post_forward(Context& ctx, Module& module, Tensor output) {
+  if (modules_.size() > 1) {
+    const bool last = to_run_.erase(&module) && to_run_.empty();
+    if (!last) {
+      if (shared_.options.behaviour.casts_everywhere) cast_outputs(ctx, {&output});
+      return output;
+    }
+  }
+  post_forward(ctx, {&output});
+  return output;
+}
+
+void Fsdp2State::post_forward(Context& ctx, std::vector<Tensor*> outputs) {
+  if (phase_ == Fsdp2Phase::pre_backward) {
+    if (shared_.options.behaviour.casts_everywhere) cast_outputs(ctx, outputs);
+    return;
+  }
+  if (group_) group_->post_forward(ctx);
+  if (ctx.grad_enabled)
+    for (const Tensor* output : outputs)
+      if (output->requires_grad()) register_hook(*output, [this](Context& c, Grads&) { pre_backward(c); });
+  phase_ = Fsdp2Phase::idle;
+  Tensor last_gathered;  // a local variable: until this returns
+  if (shared_.forward_root == this) {
+    last_gathered = std::exchange(shared_.comm.all_gather_state, Tensor());
+    shared_.forward_root = nullptr;
+  }
+  cast_outputs(ctx, outputs);
+}
+
+Tensor Fsdp2State::cast_input(Context& ctx, Tensor input) {
+  const auto& dtype = shared_.options.precision.param_dtype;
+  return dtype && is_floating(input.dtype()) ? to(ctx, input, *dtype) : input;
+}
+
+void Fsdp2State::cast_outputs(Context& ctx, const std::vector<Tensor*>& outputs) {
+  const auto& dtype = shared_.options.precision.output_dtype;
+  if (!dtype) return;
+  for (Tensor* output : outputs)
+    if (is_floating(output->dtype())) *output = to(ctx, *output, *dtype);
+}
+
+void Fsdp2State::pre_backward(Context& ctx) {
+  phase_ = Fsdp2Phase::pre_backward;
+  if (!std::exchange(shared_.final_callback_queued, true))
+    ctx.engine.queue_callback([shared = &shared_](Context& c) { final_callback(c, *shared); });
+  if (group_) group_->pre_backward(ctx);
+}
+
+void Fsdp2State::final_callback(Context& ctx, Fsdp2Shared& shared) {
+  for (Fsdp2State* state : shared.states) {
+    state->phase_ = Fsdp2Phase::idle;
+    if (!state->group_) continue;
+    // No gradient has passed through the input of this group.
+    if (state->group_->phase() != Fsdp2Phase::post_backward) state->group_->post_backward(ctx);
+    state->group_->finalize();
+  }
+  shared.comm.post_forward_order.clear();
+  shared.comm.reduce_scatter_state.reset();
+  shared.final_callback_queued = false;
+}
+
+}  // namespace qlp

@@ -1,0 +1,53 @@
+// The hooks that fully_shard hangs on modules (torch/distributed/fsdp/_fully_shard/_fsdp_state.py).
+#pragma once
+
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "nn/module.h"
+#include "shard/fsdp2_group.h"
+
+namespace qlp {
+
+class Fsdp2State;
+
+/// FSDPStateContext and FSDPCommContext: what the states of a model share.
+struct Fsdp2Shared {
+  Fsdp2Options options;
+  Fsdp2Comm comm;
+  std::vector<Fsdp2State*> states;  ///< the root first, then in the order of named_modules()
+  Fsdp2State* forward_root = nullptr;
+  bool final_callback_queued = false;
+};
+
+/// One call of fully_shard, on one module or on several that run one after the other.
+class Fsdp2State final : public ForwardHooks {
+ public:
+  /// `group` may be null: no parameters are left for it.
+  Fsdp2State(Fsdp2Shared& shared, std::vector<Module*> modules, std::unique_ptr<Fsdp2Group> group)
+      : shared_(shared), modules_(std::move(modules)), group_(std::move(group)) {}
+
+  Fsdp2Group* group() { return group_.get(); }
+  const std::vector<Module*>& modules() const { return modules_; }
+
+  Tensor pre_forward(Context& ctx, Module& module, Tensor input) override;
+  Tensor post_forward(Context& ctx, Module& module, Tensor output) override;
+  /// The same for all results of a module; those that want a gradient get a hook.
+  void post_forward(Context& ctx, std::vector<Tensor*> outputs);
+
+ private:
+  Tensor begin_forward(Context& ctx, Tensor input);
+  Tensor cast_input(Context& ctx, Tensor input);
+  void cast_outputs(Context& ctx, const std::vector<Tensor*>& outputs);
+  void pre_backward(Context& ctx);
+  static void final_callback(Context& ctx, Fsdp2Shared& shared);
+
+  Fsdp2Shared& shared_;
+  std::vector<Module*> modules_;
+  std::unique_ptr<Fsdp2Group> group_;
+  Fsdp2Phase phase_ = Fsdp2Phase::idle;
+  std::set<const Module*> to_run_;  ///< of the modules in this forward pass
+};
+
+}  // namespace qlp

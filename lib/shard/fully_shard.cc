@@ -1,0 +1,73 @@
+#include "shard/fully_shard.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace qlp {
+
+void FullyShard::begin(Module& root, const std::function<bool(const Parameter&)>& ignored) {
+  for (const Parameter* parameter : root.parameters()) {
+    whole_[parameter] = parameter->tensor;
+    if (ignored(*parameter)) ignored_.insert(parameter);
+  }
+}
+
+std::vector<Parameter*> FullyShard::managed_parameters(const std::vector<Module*>& modules) const {
+  std::vector<Parameter*> found;
+  const auto add = [&](Parameter* parameter) {
+    if (!ignored_.contains(parameter) && std::find(found.begin(), found.end(), parameter) == found.end())
+      found.push_back(parameter);
+  };
+  const std::function<void(Module&)> search = [&](Module& module) {
+    if (state_of_.contains(&module)) return;
+    for (Module* child : module.children()) search(*child);
+    for (const auto& parameter : module.own_parameters()) add(parameter.get());
+    for (Parameter* parameter : module.shared_parameters()) add(parameter);
+  };
+  for (Module* module : modules) search(*module);
+  return found;
+}
+
+void FullyShard::add(Context& ctx, const std::vector<Module*>& modules, bool reshard_after_forward) {
+  std::vector<Fsdp2Param> params;
+  for (Parameter* parameter : managed_parameters(modules)) {
+    if (Fsdp2Param* earlier = shard_of(*parameter)) earlier->disown();
+    params.emplace_back(ctx, *parameter, whole_.at(parameter), shared_.options);
+  }
+  std::unique_ptr<Fsdp2Group> group;
+  if (!params.empty())
+    group = std::make_unique<Fsdp2Group>(std::move(params), reshard_after_forward, shared_.options, shared_.comm);
+  states_.push_back(std::make_unique<Fsdp2State>(shared_, modules, std::move(group)));
+  for (Module* module : modules) state_of_[module] = states_.back().get();
+}
+
+void FullyShard::end(Module& root) {
+  whole_.clear();
+  root.visit([&](Module& module) {
+    const auto found = state_of_.find(&module);
+    if (found == state_of_.end()) return;
+    if (&module != &root) module.set_hooks(found->second);
+    auto& states = shared_.states;
+    if (std::find(states.begin(), states.end(), found->second) == states.end()) states.push_back(found->second);
+  });
+}
+
+Fsdp2Param* FullyShard::shard_of(const Parameter& parameter) {
+  for (auto state = states_.rbegin(); state != states_.rend(); ++state)
+    if ((*state)->group())
+      for (Fsdp2Param& param : (*state)->group()->params())
+        if (&param.parameter() == &parameter) return &param;
+  return nullptr;
+}
+
+Fsdp2Group* FullyShard::group_of(const Module& module) const {
+  const auto found = state_of_.find(&module);
+  return found == state_of_.end() ? nullptr : found->second->group();
+}
+
+void FullyShard::set_reduces(bool reduces) {
+  for (const auto& state : states_)
+    if (state->group()) state->group()->set_reduces(reduces);
+}
+
+}  // namespace qlp

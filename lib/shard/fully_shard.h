@@ -1,0 +1,50 @@
+// torch.distributed.fsdp.fully_shard: cuts the parameters below modules and hangs hooks on them
+// (torch/distributed/fsdp/_fully_shard/_fully_shard.py, _fsdp_init.py).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "shard/fsdp2_state.h"
+
+namespace qlp {
+
+class FullyShard {
+ public:
+  explicit FullyShard(const Fsdp2Options& options) { shared_.options = options; }
+  FullyShard(const FullyShard&) = delete;
+  FullyShard& operator=(const FullyShard&) = delete;
+
+  const Fsdp2Options& options() const { return shared_.options; }
+
+  /// The parameters of `root` as they are now; those that `ignored` says yes to are left alone.
+  void begin(Module& root, const std::function<bool(const Parameter&)>& ignored);
+  /// One group of all parameters below `modules` that no earlier call has taken. A parameter that is shared with an
+  /// earlier group is cut once more.
+  void add(Context& ctx, const std::vector<Module*>& modules, bool reshard_after_forward);
+  /// The whole parameters go, unless somebody else holds them. The last group added must be that of the root.
+  void end(Module& root);
+
+  /// Gathers, and runs the once-per-forward work of the root.
+  Fsdp2State& root() { return *states_.back(); }
+  /// What stands for a parameter on this rank; null for an ignored one.
+  Fsdp2Param* shard_of(const Parameter& parameter);
+  /// The group whose hooks stand on a module; null where there is none.
+  Fsdp2Group* group_of(const Module& module) const;
+  /// set_requires_gradient_sync
+  void set_reduces(bool reduces);
+
+ private:
+  std::vector<Parameter*> managed_parameters(const std::vector<Module*>& modules) const;
+
+  Fsdp2Shared shared_;
+  std::vector<std::unique_ptr<Fsdp2State>> states_;
+  std::unordered_map<const Module*, Fsdp2State*> state_of_;
+  std::unordered_map<const Parameter*, Tensor> whole_;
+  std::unordered_set<const Parameter*> ignored_;
+};
+
+}  // namespace qlp

@@ -1,0 +1,25 @@
+#include "shard/sharding_runtime.h"
+
+namespace qlp {
+
+std::vector<TrainedTensor> ShardingRuntime::trained(CausalLm& model) {
+  std::vector<TrainedTensor> out;
+  for (const Parameter* parameter : model.parameters())
+    if (parameter->trainable) out.push_back({parameter, parameter->tensor});
+  return out;
+}
+
+CausalLmOutput ShardingRuntime::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
+                                        const Tensor& num_items, const RunOptions& options) {
+  return model.forward(ctx, ids, labels, num_items, options);
+}
+
+Tensor ShardingRuntime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
+  return qlp::clip_grad_norm(ctx, parameters);
+}
+
+void ShardingRuntime::zero_grad(Context&, const std::vector<Tensor>& parameters) {
+  for (const Tensor& parameter : parameters) set_grad(parameter, Tensor());
+}
+
+}  // namespace qlp

@@ -1,0 +1,40 @@
+// What a sharding runtime adds to a training run: set-up, and hooks in the step. The base class is one GPU: nothing.
+#pragma once
+
+#include <vector>
+
+#include "nn/causal_lm.h"
+#include "optim/clip_grad_norm.h"
+#include "tensor/context.h"
+
+namespace qlp {
+
+/// A trained tensor under the name and role of the parameter it came from.
+struct TrainedTensor {
+  const Parameter* parameter = nullptr;
+  Tensor tensor;
+};
+
+class ShardingRuntime {
+ public:
+  ShardingRuntime() = default;
+  ShardingRuntime(const ShardingRuntime&) = delete;
+  ShardingRuntime& operator=(const ShardingRuntime&) = delete;
+  virtual ~ShardingRuntime() = default;
+
+  /// accelerator.prepare(model): wraps modules, cuts parameters.
+  virtual void prepare(Context&, CausalLm&) {}
+  /// What the optimizer is given, in the order of named_parameters().
+  virtual std::vector<TrainedTensor> trained(CausalLm& model);
+  /// Before a micro step; without `sync` gradients stay on the rank (no_sync).
+  virtual void begin_micro_step(Context&, bool /*sync*/) {}
+  /// The forward pass of the wrapped model.
+  virtual CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
+                                 const Tensor& num_items, const RunOptions& options);
+  /// Clips the gradients of `parameters` and gives their norm.
+  virtual Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters);
+  /// Drops the gradients of `parameters`.
+  virtual void zero_grad(Context&, const std::vector<Tensor>& parameters);
+};
+
+}  // namespace qlp

@@ -1,0 +1,59 @@
+#include "step/attach_adapter.h"
+
+#include "step/load_order.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+void cast(Context& ctx, Parameter& parameter, DType dtype) {
+  if (parameter.tensor.dtype() != dtype) parameter.tensor = empty_like(ctx, parameter.tensor, dtype, Op::to_copy);
+}
+
+/// The dtype in which the matrices beside this weight are made.
+DType adapter_dtype(const Parameter& base, DType compute_dtype, const LoadBehaviour& behaviour) {
+  if (base.quant && behaviour.adapters_in_compute_dtype) return compute_dtype;
+  return is_floating(base.tensor.dtype()) ? base.tensor.dtype() : DType::float32;
+}
+
+void make_adapters(Context& ctx, CausalLm& model, DType compute_dtype, const LoadBehaviour& behaviour) {
+  model.visit([&](Module& module) {
+    if (module.kind() != ModuleKind::lora_linear) return;
+    auto& lora = static_cast<LoraLinear&>(module);
+    const DType dtype = adapter_dtype(lora.weight(), compute_dtype, behaviour);
+    for (LinearModule* matrix : {&lora.lora_a(), &lora.lora_b()})
+      matrix->weight().tensor = empty(ctx, matrix->weight().shape, dtype, Op::parameter);
+  });
+}
+
+}  // namespace
+
+void prepare_for_kbit(Context& ctx, CausalLm& model, const LoadBehaviour& behaviour) {
+  const Scoped grad_mode(ctx.grad_enabled, false);
+  const Scoped category(ctx.category, Category::parameters);
+  for (Parameter* parameter : model.parameters())
+    if (in_checkpoint(*parameter) && !parameter->quant) cast(ctx, *parameter, DType::float32);
+  if (behaviour.kbit_empties_cache) ctx.device.empty_cache();
+}
+
+void attach_adapter(Context& ctx, CausalLm& model, const AdapterSpec& adapter, DType compute_dtype,
+                    const LoadBehaviour& behaviour) {
+  const Scoped grad_mode(ctx.grad_enabled, false);
+  const Scoped category(ctx.category, Category::adapter);
+  make_adapters(ctx, model, compute_dtype, behaviour);
+  const auto added = [](const Parameter& parameter) {
+    return !in_checkpoint(parameter) && parameter.role != ParamRole::modules_to_save;
+  };
+  if (adapter.autocast_adapter_dtype)
+    for (Parameter* parameter : model.parameters())
+      if (added(*parameter)) cast(ctx, *parameter, DType::float32);
+  for (Module* module : {static_cast<Module*>(model.parts().embedding.get()), static_cast<Module*>(model.parts().head.get())})
+    for (const auto& parameter : module->own_parameters())
+      if (parameter->role == ParamRole::modules_to_save)
+        parameter->tensor = empty(ctx, parameter->shape, model.parts().embedding->original().tensor.dtype(), Op::clone);
+  if (adapter.dtype)
+    for (Parameter* parameter : model.parameters())
+      if (parameter->trainable) cast(ctx, *parameter, *adapter.dtype);
+}
+
+}  // namespace qlp

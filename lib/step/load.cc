@@ -1,0 +1,109 @@
+#include "step/load.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "step/load_order.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::uint64_t kWarmupReserve = 1'288'490'189;  // 1.2 GiB; caching_allocator_warmup
+
+/// The linear layers, which every family's tensor parallel plan cuts.
+bool in_tp_plan(const Parameter& parameter) {
+  return parameter.role == ParamRole::base_weight || parameter.role == ParamRole::bias;
+}
+
+/// caching_allocator_warmup: one allocation that makes the cache as large as the model will be, or as the GPU allows;
+/// freed at once, the segment stays.
+void warm_up(Context& ctx, const std::vector<Parameter*>& order, const LoadOptions& options, bool quantizes) {
+  const bool by_name = options.behaviour.loader == Loader::by_name;
+  std::uint64_t total = 0;
+  for (const Parameter* parameter : order) {
+    // 4.57 takes the head for tied in every model that can tie it; 5 counts half a byte for each quantized weight.
+    if (!by_name && parameter->role == ParamRole::lm_head) continue;
+    const std::uint64_t bytes = bytes_of(parameter->shape, options.dtype).count();
+    if (by_name)
+      total += parameter->quantize ? static_cast<std::uint64_t>(parameter->numel()) / 2 : bytes;
+    else  // 4.57 takes several processes for tensor parallelism
+      total += in_tp_plan(*parameter) ? bytes / static_cast<std::uint64_t>(options.world_size) : bytes;
+  }
+  if (options.capacity > kWarmupReserve) total = std::min(total, options.capacity - kWarmupReserve);
+  const std::uint32_t divisor = quantizes && !by_name ? 2 : 1;  // 4.57 asks for half where it quantizes
+  const std::uint64_t bytes = total / divisor / 2 * 2;
+  if (bytes == 0) return;
+  Block* block = ctx.device.allocate(bytes, ctx.stream, ctx.label(Op::warmup));
+  using Of = DeviceSizedAllocation::Of;
+  ctx.device.timeline().sized_by_device(
+      {block->tag, by_name ? Of::capacity : Of::free_memory, divisor, kWarmupReserve});
+  ctx.device.free(block);
+}
+
+void quantize(Context& ctx, Parameter& parameter, const Tensor& weight, FourBitQuantizer& quantizer) {
+  QuantizedWeight quantized = quantizer.quantize(ctx, weight);
+  parameter.tensor = std::move(quantized.packed);
+  parameter.quant = std::make_unique<QuantState>(std::move(quantized.state));
+}
+
+void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& options, FourBitQuantizer* quantizer) {
+  Tensor weight = empty(ctx, parameter.shape, options.dtype, Op::parameter);
+  if (!parameter.quantize) {
+    parameter.tensor = std::move(weight);
+    // set_module_tensor_to_device ends with empty_cache; biases of quantized layers take another way.
+    const bool plain = !quantizer || parameter.role != ParamRole::bias;
+    if (options.behaviour.loader == Loader::by_tensor && plain) ctx.device.empty_cache();
+    return;
+  }
+  if (options.behaviour.loader != Loader::by_file) {
+    quantize(ctx, parameter, weight, *quantizer);
+    return;
+  }
+  // 4.57 reads onto the GPU, moves to the host and back: two whole copies.
+  const Tensor again = empty(ctx, parameter.shape, options.dtype, Op::parameter);
+  quantize(ctx, parameter, again, *quantizer);
+}
+
+/// state_dict() packs each quant state as one tensor and clones the nested table on the way.
+void clone_nested_codes(Context& ctx, Module& module) {
+  std::vector<Tensor> clones;
+  for (const Parameter* parameter : module.parameters())
+    if (parameter->quant && parameter->quant->double_quant)
+      clones.push_back(empty_like(ctx, parameter->quant->nested_code, Op::clone));
+}
+
+bool has_quantized(Module& module) {
+  for (const Parameter* parameter : module.parameters())
+    if (parameter->quant) return true;
+  return false;
+}
+
+/// accelerate's dispatch_model: looks at the state dict (before 4.5x once more for every module that has hooks).
+void dispatch(Context& ctx, CausalLm& model, const LoadOptions& options) {
+  const LoadBehaviour& behaviour = options.behaviour;
+  if (behaviour.loader != Loader::by_name) clone_nested_codes(ctx, model);
+  RotaryEmbedding& rotary = *model.parts().rotary;
+  const Shape frequencies{rotary.width() / 2};
+  const Scoped category(ctx.category, Category::parameters);
+  rotary.inv_freq() = empty(ctx, frequencies, DType::float32, Op::buffer);
+  if (behaviour.original_inv_freq) rotary.original_inv_freq() = empty(ctx, frequencies, DType::float32, Op::buffer);
+  if (behaviour.loader == Loader::by_tensor)
+    model.visit([&](Module& module) {
+      if (has_quantized(module)) clone_nested_codes(ctx, module);
+    });
+}
+
+}  // namespace
+
+void load_on_gpu(Context& ctx, CausalLm& model, const LoadOptions& options, FourBitQuantizer* quantizer) {
+  const Scoped grad_mode(ctx.grad_enabled, false);
+  const Scoped category(ctx.category, Category::parameters);
+  const std::vector<Parameter*> order = load_order(model, options.dtype, options.behaviour.loader);
+  if (options.behaviour.loader != Loader::by_tensor) warm_up(ctx, order, options, quantizer != nullptr);
+  for (Parameter* parameter : order) load_parameter(ctx, *parameter, options, quantizer);
+  dispatch(ctx, model, options);
+}
+
+}  // namespace qlp

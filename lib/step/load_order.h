@@ -1,0 +1,18 @@
+// The order in which from_pretrained reads the weights of a checkpoint.
+#pragma once
+
+#include <vector>
+
+#include "nn/causal_lm.h"
+#include "plan/stack_profile.h"
+
+namespace qlp {
+
+/// Parameters that a checkpoint holds, tied ones once, in reading order. `dtype` is that of the files: weights fill
+/// them in the order of the model.
+std::vector<Parameter*> load_order(CausalLm& model, DType dtype, Loader loader);
+
+/// True for weights of the base model, false for what an adapter adds.
+bool in_checkpoint(const Parameter& parameter);
+
+}  // namespace qlp

@@ -1,0 +1,131 @@
+#include "step/trainer.h"
+
+#include <utility>
+
+#include "autograd/autocast.h"
+#include "autograd/engine.h"
+#include "autograd/pointwise.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+Tensor scalar(Context& ctx, DType dtype, Op op = Op::input) { return empty(ctx, {}, dtype, op); }
+
+}  // namespace
+
+Trainer::Trainer(CausalLm& model, ShardingRuntime& runtime, TrainerOptions options, PhaseObserver begin_phase)
+    : model_(model), runtime_(runtime), options_(std::move(options)), begin_phase_(std::move(begin_phase)) {}
+
+void Trainer::train(Context& ctx) {
+  begin_phase_("prepare");
+  ctx.device.empty_cache();  // accelerator.free_memory()
+  runtime_.prepare(ctx, model_);
+  make_optimizer();
+  total_loss_ = scalar(ctx, DType::float32);
+  for (std::int64_t step = 1; step <= options_.num_steps; ++step) {
+    if (step > 1) begin_phase_("micro" + std::to_string(micro_ + 1) + ".forward");
+    count_items(ctx);
+    if (step == 1) begin_phase_("micro1.forward");
+    const std::int64_t last = options_.gradient_accumulation_steps;
+    for (std::int64_t i = 1; i <= last; ++i) {
+      micro_step(ctx, i == last);
+      begin_phase_(i == last ? "step" + std::to_string(step) + ".optimizer"
+                             : "micro" + std::to_string(micro_ + 1) + ".forward");
+      add_up_loss(ctx);
+    }
+    optimizer_step(ctx);
+    begin_phase_("step" + std::to_string(step) + ".zero_grad");
+    runtime_.zero_grad(ctx, trained_);
+  }
+  begin_phase_("end");
+  store_flos(ctx);
+  num_items_.reset(), total_loss_.reset(), step_loss_.reset();
+}
+
+void Trainer::make_optimizer() {
+  std::vector<ParameterGroup> groups(2);  // with weight decay, without
+  for (auto& [parameter, tensor] : runtime_.trained(model_)) {
+    const bool decays = parameter->role != ParamRole::norm && parameter->role != ParamRole::bias;
+    groups[decays ? 0 : 1].push_back(tensor);
+    trained_.push_back(std::move(tensor));
+  }
+  optimizer_ = std::make_unique<TorchOptimizer>(options_.optimizer, std::move(groups));
+}
+
+void Trainer::count_items(Context& ctx) {
+  if (options_.item_count == ItemCount::host_number) return;
+  Tensor counted = scalar(ctx, DType::int64);
+  if (options_.world_size > 1) {
+    Tensor gathered;
+    {
+      const Tensor copy = scalar(ctx, DType::int64, Op::clone);
+      gathered = empty(ctx, {options_.world_size}, DType::int64, Op::all_gather);
+    }
+    counted.reset();
+    counted = scalar(ctx, DType::int64, Op::sum);
+  } else if (options_.item_count == ItemCount::device_int64) {
+    counted = scalar(ctx, DType::int64, Op::sum);
+  }
+  if (options_.item_count == ItemCount::device_float) counted = scalar(ctx, DType::float32, Op::div);
+  num_items_ = std::move(counted);
+}
+
+Tensor Trainer::compute_loss(Context& ctx, const Tensor& ids, const Tensor& labels) {
+  CausalLmOutput output;
+  {
+    const AutocastRegion autocast(ctx, options_.autocast);
+    output = runtime_.forward(ctx, model_, ids, labels, num_items_, options_.run);
+  }
+  if (options_.outputs_to_fp32) {
+    const Scoped category(ctx.category, Category::logits_and_loss);
+    output.logits = to(ctx, output.logits, DType::float32);
+  }
+  if (options_.item_count == ItemCount::host_number) return output.loss;
+  return scale_in_place(ctx, output.loss);  // by the number of processes
+}
+
+void Trainer::micro_step(Context& ctx, bool sync) {
+  ++micro_;
+  runtime_.begin_micro_step(ctx, sync);
+  const Shape batch{options_.micro_batch_size, options_.seq_len};
+  Tensor ids = empty(ctx, batch, DType::int64, Op::input);
+  Tensor labels = empty(ctx, batch, DType::int64, Op::input);
+  Tensor loss = compute_loss(ctx, ids, labels);
+  begin_phase_("micro" + std::to_string(micro_) + ".backward");
+  ids.reset(), labels.reset();
+  {
+    const Tensor share = scale(ctx, loss, Op::div);  // of the accumulation steps, in accelerator.backward
+    ctx.engine.backward(ctx, {share}, {Tensor()});
+  }
+  step_loss_ = loss.alias();
+}
+
+/// The running sum, behind a filter for losses that are not numbers.
+void Trainer::add_up_loss(Context& ctx) {
+  scratch(ctx, 1, Op::ne);
+  const Tensor share = scalar(ctx, DType::float32, Op::div);
+  total_loss_ = scalar(ctx, DType::float32, Op::add);
+}
+
+/// The ranks tell each other how much they have computed (distributed_broadcast_scalars).
+void Trainer::store_flos(Context& ctx) {
+  if (options_.world_size == 1) return;
+  Tensor all;
+  {
+    const Tensor own = scalar(ctx, DType::float32);
+    std::vector<Tensor> outputs;
+    for (std::int64_t rank = 0; rank < options_.world_size; ++rank)
+      outputs.push_back(scalar(ctx, DType::float32, Op::clone));
+    scratch(ctx, static_cast<std::uint64_t>(options_.world_size) * size_of(DType::float32), Op::all_gather);
+    all = empty(ctx, {options_.world_size}, DType::float32, Op::cat);
+  }
+  const Tensor sum = scalar(ctx, DType::float32, Op::sum);
+}
+
+void Trainer::optimizer_step(Context& ctx) {
+  if (options_.clips) grad_norm_ = runtime_.clip_grad_norm(ctx, trained_);
+  optimizer_->step(ctx);
+}
+
+}  // namespace qlp

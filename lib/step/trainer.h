@@ -1,0 +1,67 @@
+// The training loop of transformers' Trainer, with every small tensor that it keeps (transformers/trainer.py).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nn/causal_lm.h"
+#include "optim/optimizer.h"
+#include "shard/sharding_runtime.h"
+
+namespace qlp {
+
+/// Told the name of each phase as it begins: "prepare", "micro1.forward", "micro1.backward", "step1.optimizer", ...
+using PhaseObserver = std::function<void(const std::string& name)>;
+
+/// How many label tokens an optimizer step has, by which the loss is divided (num_items_in_batch).
+enum class ItemCount : std::uint8_t {
+  host_number,   ///< a Python number; nothing on the GPU
+  device_int64,  ///< summed over the ranks
+  device_float,  ///< that, divided once more
+};
+
+struct TrainerOptions {
+  std::int64_t world_size = 1;
+  std::int64_t micro_batch_size = 1;
+  std::int64_t seq_len = 0;
+  std::int64_t gradient_accumulation_steps = 1;
+  std::int64_t num_steps = 3;
+  OptimizerKind optimizer = OptimizerKind::adamw_foreach;
+  ItemCount item_count = ItemCount::device_int64;
+  bool clips = true;
+  bool autocast = false;         ///< accelerate wraps the forward pass in torch.autocast(bfloat16)
+  bool outputs_to_fp32 = false;  ///< accelerate converts what the forward pass returns
+  RunOptions run;
+};
+
+class Trainer {
+ public:
+  Trainer(CausalLm& model, ShardingRuntime& runtime, TrainerOptions options, PhaseObserver begin_phase);
+
+  /// Set-up and all steps.
+  void train(Context& ctx);
+
+ private:
+  void make_optimizer();
+  void count_items(Context& ctx);
+  void micro_step(Context& ctx, bool sync);
+  void add_up_loss(Context& ctx);
+  void optimizer_step(Context& ctx);
+  void store_flos(Context& ctx);
+  Tensor compute_loss(Context& ctx, const Tensor& ids, const Tensor& labels);
+
+  CausalLm& model_;
+  ShardingRuntime& runtime_;
+  TrainerOptions options_;
+  PhaseObserver begin_phase_;
+  std::unique_ptr<TorchOptimizer> optimizer_;
+  std::vector<Tensor> trained_;
+  std::int64_t micro_ = 0;
+  // What the loop keeps between steps.
+  Tensor total_loss_, step_loss_, num_items_, grad_norm_;
+};
+
+}  // namespace qlp
