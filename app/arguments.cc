@@ -1,0 +1,220 @@
+#include "app/arguments.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/text.h"
+#include "plan/catalogue.h"
+
+namespace qlp::app {
+namespace {
+
+constexpr std::array<std::string_view, 5> kCommands{"estimate", "explain", "gpus", "models", "schema"};
+constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
+
+/// Accepts one of the words; the message offers the one that was probably meant.
+template <std::size_t N>
+CLI::Validator one_of(const std::array<std::string_view, N>& words) {
+  return CLI::Validator{[&words](std::string& word) {
+                          if (std::ranges::find(words, word) != words.end()) return std::string{};
+                          const auto near = closest(word, words);
+                          return "'" + word + "' is none of " + join(words) +
+                                 (near ? "; did you mean " + std::string{*near} + "?" : "");
+                        },
+                        "", "one_of"};
+}
+
+class CommandLine {
+ public:
+  CommandLine() : root_{"Does this fine-tuning job fit, under which plan, and why?", "qlora-plan"} {
+    root_.set_help_flag("-h,--help", "Print this help and exit");
+    root_.set_version_flag("--version", "qlora-plan " QLP_VERSION, "Print the version and exit");
+    root_.require_subcommand(0, 1);
+    root_.get_formatter()->column_width(26);
+    root_.footer(
+        "Each command has its own --help.\n\n"
+        "Examples:\n"
+        "  qlora-plan estimate job.yaml             every plan of the job, the best first\n"
+        "  qlora-plan explain job.yaml --plan fsdp2 what is alive at the peak\n\n"
+        "Exit status: 0 it fits, 1 nothing fits, 2 usage or input error, 3 the environment\n"
+        "cannot do it, 4 internal error, 130 interrupted.");
+    add_estimate();
+    add_explain();
+    gpus_ = add_command("gpus", "List the GPU catalogue",
+                        "Examples:\n"
+                        "  qlora-plan gpus                          what CUDA gives on each GPU\n"
+                        "  qlora-plan gpus -v                       with the source of every figure",
+                        gpus_arguments_.common);
+    models_ = add_command("models", "List the models that are known by name",
+                          "Examples:\n"
+                          "  qlora-plan models                        for model.name in a job file\n"
+                          "  qlora-plan models --json                 the same as a JSON array",
+                          models_arguments_.common);
+    schema_ = add_command("schema", "Print the JSON Schema of the report",
+                          "Examples:\n"
+                          "  qlora-plan schema                        to stdout\n"
+                          "  qlora-plan schema --json=schema.json     to a file",
+                          schema_arguments_.common);
+  }
+
+  std::variant<Arguments, Information, UsageError> parse(std::vector<std::string> words) {
+    if (!words.empty() && !words.front().starts_with('-') &&
+        std::ranges::find(kCommands, words.front()) == kCommands.end())
+      return unknown_command(words.front());
+    // CLI11 would take the next word as the value; ours is optional and only ever follows a '='.
+    std::ranges::replace(words, std::string{"--json"}, std::string{"--json=-"});
+    std::ranges::reverse(words);  // as CLI11 takes them
+    try {
+      root_.parse(std::move(words));
+    } catch (const CLI::CallForHelp&) {
+      return Information{&chosen() == &root_ ? root_.help() : chosen().help("qlora-plan")};
+    } catch (const CLI::CallForVersion&) {
+      return Information{root_.version() + "\n"};
+    } catch (const CLI::ExtrasError& error) {
+      return unexpected_words(error);
+    } catch (const CLI::ParseError& error) {
+      return UsageError{error.what(), "", help_name()};
+    }
+    if (&chosen() == &root_) return UsageError{"no command: commands are " + join(kCommands), "", "qlora-plan"};
+    Arguments parsed = arguments();
+    const auto& common = std::visit([](const auto& a) -> const CommonArguments& { return a.common; }, parsed);
+    if (common.quiet && common.verbose) return UsageError{"--quiet and --verbose exclude each other", "", help_name()};
+    return parsed;
+  }
+
+ private:
+  CLI::App* add_command(const std::string& name, const std::string& what, const std::string& examples,
+                        CommonArguments& common) {
+    CLI::App* command = root_.add_subcommand(name, what);
+    command->get_formatter()->column_width(26);
+    command->footer(examples);
+    add_common(*command, common);
+    return command;
+  }
+
+  void add_common(CLI::App& command, CommonArguments& common) {
+    command.add_option("--json", common.json, "Write JSON to FILE, or to stdout if none is given")
+        ->type_name("[=FILE]")
+        ->group("Output");
+    command.add_flag("-q,--quiet", common.quiet, "The result alone")->group("Output");
+    command.add_flag("-v,--verbose", common.verbose, "Also defaults that were used and sources of figures")
+        ->group("Output");
+    command.add_option("--color", color_, "When to use colours: auto (on a terminal), always, never [auto]")
+        ->type_name("WHEN")
+        ->check(one_of(kColors))
+        ->group("Output");
+  }
+
+  void add_job(CLI::App& command, JobArguments& job) {
+    command.add_option("JOB", job.file, "The job file (YAML)")->required()->type_name("FILE")->group("Input");
+    command.add_option("--gpus", job.gpus, "Number of ranks, instead of the job's cluster.world_size")
+        ->type_name("N")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""))
+        ->group("Input");
+    command.add_option("--plan", job.plan, "Only this plan: " + join(kPlanNames))
+        ->type_name("NAME")
+        ->check(one_of(kPlanNames))
+        ->group("Input");
+  }
+
+  void add_estimate() {
+    estimate_ = add_command("estimate", "Answer a job: what every plan takes on each GPU, and whether it fits",
+                            "Examples:\n"
+                            "  qlora-plan estimate job.yaml --gpus 4    the same job on four GPUs\n"
+                            "  qlora-plan estimate job.yaml --json      everything, for machines",
+                            estimate_arguments_.common);
+    add_job(*estimate_, estimate_arguments_.job);
+    estimate_
+        ->add_flag("--required", estimate_arguments_.required,
+                   "Search the least memory with which each plan runs (slower)")
+        ->group("Input");
+    estimate_->add_flag("--stamp", estimate_arguments_.stamp, "Note time, host and job file in the JSON")
+        ->group("Output");
+  }
+
+  void add_explain() {
+    explain_ = add_command("explain", "Say what is alive at the peak of a plan, and what made it",
+                           "Examples:\n"
+                           "  qlora-plan explain job.yaml              the recommended plan: timeline and peak\n"
+                           "  qlora-plan explain job.yaml --plan ddp --phase micro1.forward",
+                           explain_arguments_.common);
+    add_job(*explain_, explain_arguments_.job);
+    explain_->add_option("--phase", explain_arguments_.phase, "The peak of this phase, by its name in the timeline")
+        ->type_name("NAME")
+        ->group("Input");
+    explain_->add_option("--rank", explain_arguments_.rank, "This rank, instead of the worst")
+        ->type_name("R")
+        ->check(CLI::Validator{CLI::NonNegativeNumber}.description(""))
+        ->group("Input");
+    explain_->add_option("--top", explain_arguments_.top, "Lines of the inventory [40]")
+        ->type_name("N")
+        ->check(CLI::Validator{CLI::PositiveNumber}.description(""))
+        ->group("Output");
+  }
+
+  const CLI::App& chosen() const {
+    const auto commands = root_.get_subcommands();
+    return commands.empty() ? root_ : *commands.front();
+  }
+
+  std::string help_name() const { return &chosen() == &root_ ? "qlora-plan" : "qlora-plan " + chosen().get_name(); }
+
+  static UsageError unknown_command(const std::string& word) {
+    const auto near = closest(word, kCommands);
+    return {"unknown command '" + word + "': commands are " + join(kCommands),
+            near ? "did you mean " + std::string{*near} + "?" : "", "qlora-plan"};
+  }
+
+  UsageError unexpected_words(const CLI::ExtrasError& error) const {
+    const auto extras = root_.remaining(true);
+    const auto option = std::ranges::find_if(extras, [](const std::string& word) { return word.starts_with('-'); });
+    if (option == extras.end()) return {error.what(), "", help_name()};
+    const std::string name = option->substr(0, option->find('='));
+    std::vector<std::string> names;
+    for (const auto* known : chosen().get_options())
+      for (const auto& long_name : known->get_lnames()) names.push_back("--" + long_name);
+    const std::vector<std::string_view> views{names.begin(), names.end()};
+    const auto near = closest(name, views);
+    return {"unknown option '" + name + "'", near ? "did you mean " + std::string{*near} + "?" : "", help_name()};
+  }
+
+  template <class A>
+  A with_color(A arguments) const {
+    if (color_ == "always") arguments.common.color = ColorMode::always;
+    if (color_ == "never") arguments.common.color = ColorMode::never;
+    return arguments;
+  }
+
+  Arguments arguments() const {
+    if (*estimate_) return with_color(estimate_arguments_);
+    if (*explain_) return with_color(explain_arguments_);
+    if (*gpus_) return with_color(gpus_arguments_);
+    if (*models_) return with_color(models_arguments_);
+    return with_color(schema_arguments_);
+  }
+
+  CLI::App root_;
+  CLI::App* estimate_ = nullptr;
+  CLI::App* explain_ = nullptr;
+  CLI::App* gpus_ = nullptr;
+  CLI::App* models_ = nullptr;
+  CLI::App* schema_ = nullptr;
+  EstimateArguments estimate_arguments_;
+  ExplainArguments explain_arguments_;
+  GpusArguments gpus_arguments_;
+  ModelsArguments models_arguments_;
+  SchemaArguments schema_arguments_;
+  std::string color_ = "auto";
+};
+
+}  // namespace
+
+std::variant<Arguments, Information, UsageError> parse_arguments(int argc, const char* const* argv) {
+  return CommandLine{}.parse({argv + std::min(argc, 1), argv + argc});
+}
+
+}  // namespace qlp::app

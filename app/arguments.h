@@ -1,0 +1,71 @@
+// What the command line asks for, as values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace qlp::app {
+
+enum class ColorMode : std::uint8_t { automatic, always, never };
+
+/// Options that every command takes.
+struct CommonArguments {
+  std::optional<std::string> json;  ///< the file to write, "-" for stdout
+  bool quiet = false;
+  bool verbose = false;
+  ColorMode color = ColorMode::automatic;
+};
+
+/// Options of the commands that answer a job.
+struct JobArguments {
+  std::string file;
+  std::optional<std::int64_t> gpus;
+  std::optional<std::string> plan;
+};
+
+struct EstimateArguments {
+  CommonArguments common;
+  JobArguments job;
+  bool required = false;
+  bool stamp = false;
+};
+
+struct ExplainArguments {
+  CommonArguments common;
+  JobArguments job;
+  std::optional<std::string> phase;
+  std::optional<std::int64_t> rank;
+  std::int64_t top = 40;
+};
+
+struct GpusArguments {
+  CommonArguments common;
+};
+
+struct ModelsArguments {
+  CommonArguments common;
+};
+
+struct SchemaArguments {
+  CommonArguments common;
+};
+
+using Arguments = std::variant<EstimateArguments, ExplainArguments, GpusArguments, ModelsArguments, SchemaArguments>;
+
+/// Help or the version was asked for: text for stdout.
+struct Information {
+  std::string text;
+};
+
+/// The command line makes no sense: sentences for stderr.
+struct UsageError {
+  std::string message;
+  std::string hint;  ///< did-you-mean; may be empty
+  std::string help;  ///< the command whose --help tells more: "qlora-plan estimate"
+};
+
+std::variant<Arguments, Information, UsageError> parse_arguments(int argc, const char* const* argv);
+
+}  // namespace qlp::app

@@ -1,0 +1,63 @@
+#include "estimate/estimate.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <unistd.h>
+
+#include "app/commands.h"
+#include "app/job_input.h"
+#include "app/log.h"
+#include "app/output.h"
+#include "app/progress.h"
+#include "app/terminal.h"
+#include "report/report_json.h"
+#include "report/table.h"
+
+namespace qlp::app {
+namespace {
+
+Stamp stamp_of(const std::string& job_file) {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> time{};
+  std::strftime(time.data(), time.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return {.time = time.data(), .host = host.data(), .job_file = job_file};
+}
+
+}  // namespace
+
+ExitCode run_command(const EstimateArguments& arguments) {
+  const CommonArguments& common = arguments.common;
+  auto document = read_job_input(arguments.job, common);
+  if (!document) return ExitCode::bad_input;
+
+  Report report;
+  {
+    Progress progress{is_terminal(Stream::err) && !common.quiet};
+    EstimateOptions options;
+    options.required = arguments.required;
+    options.on_progress = [&](std::string_view plan, std::size_t done, std::size_t of) {
+      log_info("plan " + std::string{plan});
+      progress.show(plan, done, of);
+    };
+    report = estimate(document->job, options);
+  }
+  report.diagnostics.insert(report.diagnostics.begin(), document->notes.begin(), document->notes.end());
+
+  const bool json_on_stdout = common.json == "-";
+  if (json_on_stdout) show_diagnostics(report.diagnostics, common);
+  if (common.json) {
+    const auto stamp = arguments.stamp ? std::optional{stamp_of(arguments.job.file)} : std::nullopt;
+    write_result(*common.json, report_json(report, QLP_VERSION, stamp));
+  }
+  if (!json_on_stdout)
+    write_stdout(report_table(
+        report, {.colors = use_colors(common.color, Stream::out), .brief = common.quiet, .verbose = common.verbose}));
+  return std::ranges::any_of(report.plans, &PlanReport::fits) ? ExitCode::fits : ExitCode::nothing_fits;
+}
+
+}  // namespace qlp::app

@@ -1,0 +1,51 @@
+#include "report/explain.h"
+
+#include "app/commands.h"
+#include "app/job_input.h"
+#include "app/log.h"
+#include "app/output.h"
+#include "app/terminal.h"
+#include "estimate/estimate.h"
+#include "estimate/ledger.h"
+#include "report/report_json.h"
+
+namespace qlp::app {
+namespace {
+
+/// The recommended plan; where none fits, the one that comes nearest.
+std::string plan_to_explain(const JobSpec& job) {
+  if (job.plans.size() == 1) return job.plans.front().name;
+  const Report all = estimate(job);
+  return all.plans.empty() ? std::string{} : best_first(all).front()->plan.name;
+}
+
+}  // namespace
+
+ExitCode run_command(const ExplainArguments& arguments) {
+  const CommonArguments& common = arguments.common;
+  auto document = read_job_input(arguments.job, common);
+  if (!document) return ExitCode::bad_input;
+
+  const std::string plan = plan_to_explain(document->job);
+  if (!arguments.job.plan) log_info("explaining plan " + plan);
+  EstimateOptions options;
+  options.only_plan = plan;
+  options.phase_inventories = true;
+  const Report report = estimate(document->job, options);
+
+  const auto text = explain_text(report, plan,
+                                 {.phase = arguments.phase,
+                                  .rank = arguments.rank,
+                                  .top = static_cast<std::size_t>(arguments.top),
+                                  .colors = use_colors(common.color, Stream::out)});
+  if (!text) {
+    show_diagnostics(text.error(), common);
+    const bool answered = !report.plans.empty() && !report.plans.front().applicable;
+    return answered ? ExitCode::nothing_fits : ExitCode::bad_input;
+  }
+  if (common.json) write_result(*common.json, report_json(report, QLP_VERSION));
+  if (common.json != "-") write_stdout(*text);
+  return report.plans.front().fits ? ExitCode::fits : ExitCode::nothing_fits;
+}
+
+}  // namespace qlp::app

@@ -1,0 +1,41 @@
+#include "app/job_input.h"
+
+#include <algorithm>
+
+#include "app/diagnostics.h"
+#include "app/output.h"
+#include "app/terminal.h"
+#include "plan/catalogue.h"
+
+namespace qlp::app {
+namespace {
+
+/// The job's own plan of that name with its options, else the catalogue's with defaults.
+NamedPlan chosen_plan(const JobSpec& job, const std::string& name) {
+  const auto own = std::ranges::find(job.plans, name, &NamedPlan::name);
+  return own != job.plans.end() ? *own : *find_plan(name);
+}
+
+}  // namespace
+
+void show_diagnostics(const Diagnostics& diagnostics, const CommonArguments& common) {
+  Diagnostics shown;
+  for (const auto& d : diagnostics)
+    if (d.severity == Severity::error || (d.severity == Severity::warning && !common.quiet) || common.verbose)
+      shown.push_back(d);
+  write_stderr(diagnostics_text(shown, use_colors(common.color, Stream::err)));
+}
+
+std::optional<JobDocument> read_job_input(const JobArguments& arguments, const CommonArguments& common) {
+  auto document = read_job_file(arguments.file);
+  if (!document) {
+    show_diagnostics(document.error(), common);
+    return std::nullopt;
+  }
+  JobSpec& job = document->job;
+  if (arguments.gpus) job.cluster.world_size = *arguments.gpus;
+  if (arguments.plan) job.plans = {chosen_plan(job, *arguments.plan)};
+  return std::move(*document);
+}
+
+}  // namespace qlp::app

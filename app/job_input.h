@@ -1,0 +1,18 @@
+// From a job file and the options that beat it to a job.
+#pragma once
+
+#include <optional>
+
+#include "app/arguments.h"
+#include "base/diagnostic.h"
+#include "config/job_reader.h"
+
+namespace qlp::app {
+
+/// The job with --gpus and --plan applied; none where the file has errors, which are on stderr then.
+std::optional<JobDocument> read_job_input(const JobArguments& arguments, const CommonArguments& common);
+
+/// Errors and warnings (with -v notes too) to stderr, as the options ask.
+void show_diagnostics(const Diagnostics& diagnostics, const CommonArguments& common);
+
+}  // namespace qlp::app

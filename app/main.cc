@@ -1,0 +1,16 @@
+#include <csignal>
+#include <cstdlib>
+
+#include "app/commands.h"
+
+namespace {
+
+/// Files are written whole or not at all, so there is nothing to put away.
+extern "C" void interrupted(int /*signal*/) { std::_Exit(static_cast<int>(qlp::app::ExitCode::interrupted)); }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (std::signal(SIGINT, interrupted) == SIG_ERR) return static_cast<int>(qlp::app::ExitCode::environment);
+  return static_cast<int>(qlp::app::run(argc, argv));
+}

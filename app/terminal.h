@@ -1,0 +1,16 @@
+// What stdout and stderr are connected to.
+#pragma once
+
+#include "app/arguments.h"
+
+namespace qlp::app {
+
+enum class Stream : std::uint8_t { out, err };
+
+bool is_terminal(Stream stream);
+
+/// Colours as asked for; on `automatic` where the stream is a terminal that can show them: not with NO_COLOR
+/// (no-color.org) or TERM=dumb.
+bool use_colors(ColorMode mode, Stream stream);
+
+}  // namespace qlp::app

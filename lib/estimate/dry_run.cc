@@ -1,0 +1,131 @@
+#include "estimate/dry_run.h"
+
+#include <memory>
+#include <utility>
+
+#include "autograd/engine.h"
+#include "estimate/runtimes.h"
+#include "plan/stack_profile.h"
+#include "quant/quantize.h"
+#include "shard/sharding_runtime.h"
+#include "step/attach_adapter.h"
+#include "step/load.h"
+#include "step/trainer.h"
+
+namespace qlp {
+namespace {
+
+// CublasHandlePool.cpp, getChosenWorkspaceSize: 32 MiB on Hopper and newer data-centre parts, else 8 MiB and 128 KiB.
+std::uint64_t cublas_workspace(std::uint32_t compute_capability) {
+  return compute_capability == 90 ? 33'554'432 : 8'519'680;
+}
+
+DeviceTraits traits_of(const GpuSpec& gpu) {
+  DeviceTraits traits;
+  traits.cublas_workspace_bytes = cublas_workspace(gpu.compute_capability);
+  traits.compute_capability = gpu.compute_capability;
+  traits.sm_count = gpu.sm_count;
+  return traits;
+}
+
+BuildOptions build_options(const JobSpec& job, const StackProfile& stack) {
+  BuildOptions options;
+  options.quantization = job.quantization;
+  options.adapter = job.adapter;
+  options.attention = static_cast<AttentionKernel>(job.training.attention);
+  options.adapter_behaviour = stack.adapter();
+  options.model_behaviour = stack.model();
+  options.quant_behaviour = stack.quant();
+  return options;
+}
+
+OptimizerKind optimizer_kind(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::adamw_torch: return OptimizerKind::adamw_foreach;
+    case Optimizer::adamw_torch_fused: return OptimizerKind::adamw_fused;
+    case Optimizer::adamw_torch_forloop: return OptimizerKind::adamw_forloop;
+    case Optimizer::sgd: return OptimizerKind::sgd;
+  }
+  return OptimizerKind::adamw_foreach;
+}
+
+TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
+  const TrainingSpec& training = job.training;
+  TrainerOptions options;
+  options.world_size = job.cluster.world_size;
+  options.micro_batch_size = training.micro_batch_size;
+  options.seq_len = training.seq_len;
+  options.gradient_accumulation_steps = training.gradient_accumulation_steps;
+  options.num_steps = training.num_steps;
+  options.optimizer = optimizer_kind(training.optimizer);
+  options.item_count = !stack.counts_items_on_device() ? ItemCount::host_number
+                       : stack.item_count_is_float()   ? ItemCount::device_float
+                                                       : ItemCount::device_int64;
+  options.clips = training.max_grad_norm > 0;
+  options.autocast = training.bf16;
+  options.outputs_to_fp32 = training.bf16;
+  options.run.checkpointing = static_cast<Checkpointing>(training.gradient_checkpointing);
+  options.run.input_requires_grad =
+      job.adapter && training.gradient_checkpointing != GradientCheckpointing::none;
+  options.run.behaviour = stack.model();
+  return options;
+}
+
+LoadOptions load_options(const JobSpec& job, const StackProfile& stack) {
+  return {.dtype = job.dtype,
+          .behaviour = stack.load(),
+          .world_size = job.cluster.world_size,
+          .capacity = job.cluster.gpu.capacity.count()};
+}
+
+void prepare_model(Context& ctx, CausalLm& model, const JobSpec& job, const StackProfile& stack) {
+  if (job.quantization && job.quantization->prepare_kbit) prepare_for_kbit(ctx, model, stack.load());
+  if (job.adapter) {
+    const DType compute_dtype = job.quantization ? job.quantization->compute_dtype : job.dtype;
+    attach_adapter(ctx, model, *job.adapter, compute_dtype, stack.load());
+  }
+  for (Parameter* parameter : model.parameters())
+    if (parameter->trainable) set_requires_grad(parameter->tensor, true);
+}
+
+}  // namespace
+
+Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank) {
+  const StackProfile stack(job.stack);
+  auto runtime = make_runtime(job, plan, rank, stack);
+  if (!runtime) return Unexpected{runtime.error()};
+  auto built = build_model(job.model, build_options(job, stack));
+  if (!built) return Unexpected{built.error()};
+
+  DryRun run;
+  CounterSource source;
+  CachingAllocator allocator(job.allocator, source);
+  Device device(allocator, run.timeline, traits_of(job.cluster.gpu));
+  Engine engine;
+  Context ctx(device, engine);
+  {
+    std::optional<FourBitQuantizer> quantizer;
+    if (job.quantization)
+      quantizer.emplace(FourBitFormat{job.quantization->double_quant, job.quantization->quant_storage}, stack.quant());
+    const std::unique_ptr<CausalLm> model = std::move(built.value());
+    const std::unique_ptr<ShardingRuntime> sharding = std::move(runtime.value());
+    model->visit([&](Module& module) { module.set_label(run.modules.intern(module.name())); });
+    run.elements = count_elements(*model);
+    run.timeline.begin_phase("load", allocator.stats());
+    load_on_gpu(ctx, *model, load_options(job, stack), quantizer ? &*quantizer : nullptr);
+    run.timeline.begin_phase("adapter", allocator.stats());
+    prepare_model(ctx, *model, job, stack);
+    TrainerOptions training = trainer_options(job, stack);
+    adjust_to_plan(training, plan, stack);
+    Trainer trainer(*model, *sharding, training, [&](const std::string& name) {
+      run.timeline.begin_phase(name, allocator.stats());
+    });
+    trainer.train(ctx);
+    run.timeline.finish(allocator.stats());
+    run.end = allocator.stats();
+    run.last_event = run.timeline.event_count() - 1;
+  }
+  return run;
+}
+
+}  // namespace qlp

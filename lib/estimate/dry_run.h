@@ -1,0 +1,24 @@
+// One rank of a job under one plan, run on the dry device: the record of every allocation.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "memory/timeline.h"
+#include "model/build.h"
+#include "plan/job_spec.h"
+
+namespace qlp {
+
+struct DryRun {
+  Timeline timeline;
+  StringTable modules;  ///< names of AllocationLabel::module
+  ElementCounts elements;
+  MemoryStats end;               ///< figures after the last step
+  std::uint32_t last_event = 0;  ///< of the run itself; what follows takes it apart
+};
+
+/// Runs load, adapter, preparation and all steps. Errors: what this plan or stack refuses, with the reason.
+Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank);
+
+}  // namespace qlp

@@ -1,0 +1,68 @@
+#include "estimate/estimate.h"
+
+#include <utility>
+
+#include "estimate/dry_run.h"
+#include "estimate/ledger.h"
+#include "estimate/outside_terms.h"
+#include "estimate/rank_report.h"
+#include "memory/replay.h"
+
+namespace qlp {
+namespace {
+
+/// Rank 0 holds the most under every runtime: chunks are handed out from it on, and it is never the padded one.
+constexpr std::int64_t kWorstRank = 0;
+
+void refuse(PlanReport& report, const Diagnostics& reasons) {
+  report.applicable = false;
+  for (const Diagnostic& diagnostic : reasons) {
+    if (!report.reason.empty()) report.reason += "; ";
+    report.reason += diagnostic.message;
+    if (!diagnostic.hint.empty()) report.reason += " (" + diagnostic.hint + ")";
+  }
+}
+
+PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOptions& options,
+                    ParameterCounts& parameters) {
+  PlanReport report;
+  report.plan = plan;
+  auto run = dry_run(job, plan.plan, kWorstRank);
+  if (!run) {
+    refuse(report, run.error());
+    return report;
+  }
+  parameters = {run->elements.total, run->elements.trainable};
+  report.outside = outside_terms(job, plan);
+  RankReport rank = rank_report(*run, kWorstRank, options.phase_inventories);
+  if (options.required) {
+    const Bytes least{least_memory(run->timeline, job.allocator)};
+    rank.peak.required_reserved = rank.training_peak.required_reserved = least;
+  }
+  std::optional<bool> runs_when_limited;
+  if (needs_replay(rank.peak, job.cluster, report.outside)) {
+    const Bytes limit = allocator_limit(job.cluster, report.outside);
+    runs_when_limited = replay(run->timeline, job.allocator, limit.count()).runs();
+  }
+  report.ranks.push_back(std::move(rank));
+  judge(report, job.cluster, runs_when_limited);
+  return report;
+}
+
+}  // namespace
+
+Report estimate(const JobSpec& job, const EstimateOptions& options) {
+  Report report;
+  report.job = job;
+  std::vector<const NamedPlan*> plans;
+  for (const NamedPlan& plan : job.plans)
+    if (!options.only_plan || plan.name == *options.only_plan) plans.push_back(&plan);
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (options.on_progress) options.on_progress(plans[i]->name, i, plans.size());
+    report.plans.push_back(run_plan(job, *plans[i], options, report.parameters));
+  }
+  recommend(report);
+  return report;
+}
+
+}  // namespace qlp

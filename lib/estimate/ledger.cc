@@ -1,0 +1,152 @@
+#include "estimate/ledger.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "base/overloaded.h"
+#include "estimate/outside_terms.h"
+#include "plan/gpu_catalogue.h"
+
+namespace qlp {
+namespace {
+
+/// What lies on the device beside the allocator's segments.
+Bytes beside(const ClusterSpec& cluster, const std::vector<OutsideTerm>& outside) {
+  return sum(outside) + cluster.used_by_others;
+}
+
+/// Whether the segments that a rank takes when nothing stops it leave the margin free.
+bool fits_freely(const PeakReport& peak, const ClusterSpec& cluster) {
+  return peak.device_used + margin_of(cluster) <= peak.capacity;
+}
+
+bool fits_as_required(const PeakReport& peak, const ClusterSpec& cluster) {
+  return peak.required_device && *peak.required_device + margin_of(cluster) <= peak.capacity;
+}
+
+/// Plans by the bytes that they send in a step, least first.
+int communication_order(const ShardingPlan& plan) {
+  return std::visit(Overloaded{
+                        [](const Single&) { return 0; },
+                        // One all_reduce of the gradients.
+                        [](const Ddp&) { return 1; },
+                        [](const Fsdp1& p) { return p.sharding_strategy == ShardingStrategy::no_shard ? 2 : 6; },
+                        // Only the trainable parameters are gathered; then the base once, or in forward and backward.
+                        [](const Fsdp2& p) { return p.local_base              ? 3
+                                                    : p.reshard_after_forward ? 5
+                                                                              : 4; },
+                    },
+                    plan);
+}
+
+/// Smaller is better: leaves GPUs idle, gives its cache back, communication, negative headroom.
+using Preference = std::tuple<bool, bool, int, std::int64_t>;
+
+Preference preference(const PlanReport& plan, const JobSpec& job) {
+  const bool leaves_gpus_idle = ranks_of(job, plan.plan) < job.cluster.world_size;
+  return {leaves_gpus_idle, plan.cache_given_back, communication_order(plan.plan.plan),
+          -plan.ranks.front().peak.headroom.count()};
+}
+
+Resources resources_of(const PlanReport& plan, const JobSpec& job) {
+  const ClusterSpec& cluster = job.cluster;
+  const PeakReport& peak = plan.ranks.front().peak;
+  Resources need;
+  need.gpus = ranks_of(job, plan.plan);
+  need.gpus_per_node = std::min(need.gpus, cluster.gpus_per_node);
+  need.nodes = (need.gpus + need.gpus_per_node - 1) / need.gpus_per_node;
+  // A plan that runs by giving its cache back needs less than device_used; without a search, what it was tried with.
+  need.gpu_memory = plan.cache_given_back
+                        ? (peak.required_device ? *peak.required_device + margin_of(cluster) : peak.capacity)
+                        : peak.device_used + margin_of(cluster);
+  if (const GpuRow* row = find_gpu_row(cluster.gpu.name); row != nullptr && row->nvml_total_mib != 0) {
+    const Bytes nominal{std::uint64_t{row->nvml_total_mib} << 20};
+    const Bytes given = spec_of(*row).capacity;
+    const Bytes on_smi_scale = need.gpu_memory + Bytes{nominal.count() - std::min(nominal, given).count()};
+    need.gpu_memory_mib = round_up(on_smi_scale, 1U << 20).count() >> 20;
+  }
+  return need;
+}
+
+Diagnostic note(std::string code, std::string message, std::string hint = {}) {
+  return {.severity = Severity::note,
+          .code = std::move(code),
+          .message = std::move(message),
+          .key_path = {},
+          .position = {},
+          .hint = std::move(hint)};
+}
+
+}  // namespace
+
+Bytes margin_of(const ClusterSpec& cluster) {
+  return Bytes{
+      static_cast<std::uint64_t>(std::llround(cluster.margin * static_cast<double>(cluster.gpu.capacity.count())))};
+}
+
+Bytes allocator_limit(const ClusterSpec& cluster, const std::vector<OutsideTerm>& outside) {
+  const Bytes taken = margin_of(cluster) + beside(cluster, outside);
+  const Bytes capacity = cluster.gpu.capacity;
+  return taken >= capacity ? Bytes{} : Bytes{capacity}.remove(taken);
+}
+
+void settle(PeakReport& peak, const ClusterSpec& cluster, const std::vector<OutsideTerm>& outside) {
+  peak.capacity = cluster.gpu.capacity;
+  peak.device_used = peak.figures.reserved + beside(cluster, outside);
+  if (peak.required_reserved) peak.required_device = *peak.required_reserved + beside(cluster, outside);
+  peak.headroom = difference(peak.capacity, margin_of(cluster) + peak.required_device.value_or(peak.device_used));
+}
+
+bool needs_replay(const PeakReport& peak, const ClusterSpec& cluster, const std::vector<OutsideTerm>& outside) {
+  const Bytes limit = allocator_limit(cluster, outside);
+  return peak.figures.reserved > limit && peak.figures.allocated <= limit;
+}
+
+void judge(PlanReport& plan, const ClusterSpec& cluster, std::optional<bool> runs_when_limited) {
+  for (auto& rank : plan.ranks) {
+    settle(rank.peak, cluster, plan.outside);
+    settle(rank.training_peak, cluster, plan.outside);
+  }
+  std::ranges::stable_sort(plan.ranks, {}, [](const RankReport& r) { return r.peak.headroom; });
+  const auto all_ranks = [&](auto fits) {
+    return !plan.ranks.empty() &&
+           std::ranges::all_of(plan.ranks, [&](const RankReport& r) { return fits(r.peak, cluster); });
+  };
+  const bool freely = all_ranks(fits_freely);
+  const bool tightly = runs_when_limited.value_or(all_ranks(fits_as_required));
+  plan.fits = plan.applicable && (freely || tightly);
+  plan.cache_given_back = plan.fits && !freely;
+  if (plan.cache_given_back)
+    plan.diagnostics.push_back(
+        note("cache-given-back",
+             "fits only because PyTorch frees its cached segments and tries again when the device is full",
+             "steps are slower while this happens; expandable_segments:True or a smaller micro batch avoids it"));
+}
+
+std::vector<const PlanReport*> best_first(const Report& report) {
+  std::vector<const PlanReport*> plans;
+  for (const auto& plan : report.plans) plans.push_back(&plan);
+  const auto key = [&](const PlanReport* plan) {
+    const bool ran = plan->applicable && !plan->ranks.empty();
+    const int group = !ran ? 2 : plan->fits ? 0 : 1;
+    const auto headroom = ran ? plan->ranks.front().peak.headroom.count() : 0;
+    return std::tuple{group, group == 0 ? preference(*plan, report.job) : Preference{}, -headroom};
+  };
+  std::ranges::stable_sort(plans, {}, key);
+  return plans;
+}
+
+void recommend(Report& report) {
+  if (report.plans.empty()) return;
+  const PlanReport* best = best_first(report).front();
+  if (!best->fits) return;
+  report.recommended = best->plan.name;
+  report.resources = resources_of(*best, report.job);
+  if (report.resources->gpus < report.job.cluster.world_size)
+    report.diagnostics.push_back(note("gpus-left-idle", "only plan " + best->plan.name +
+                                                            " fits, which runs on one of the " +
+                                                            std::to_string(report.job.cluster.world_size) + " GPUs"));
+}
+
+}  // namespace qlp

@@ -1,0 +1,61 @@
+#include "estimate/outside_terms.h"
+
+#include <cmath>
+
+#include "estimate/nccl_memory.h"
+#include "plan/gpu_catalogue.h"
+
+namespace qlp {
+namespace {
+
+OutsideTerm cuda_context(const GpuSpec& gpu) {
+  // Bare contexts seen: RTX 3090 256 MiB (InvokeAI#9413), A800 414 and H200 520 (Mooncake#3973), B200 616
+  // (Mooncake#3434): 3.1 to 4.2 MiB for each multiprocessor.
+  const bool data_centre = is_data_centre_chip(gpu.compute_capability);
+  const double mib = (data_centre ? 4.0 : 3.2) * gpu.sm_count;
+  return {.name = "cuda_context",
+          .bytes = Bytes{static_cast<std::uint64_t>(std::llround(mib)) << 20},
+          .source = std::string{data_centre ? "4" : "3.2"} + " MiB x " + std::to_string(gpu.sm_count) +
+                    " multiprocessors; contexts seen in Mooncake#3973, Mooncake#3434, InvokeAI#9413"};
+}
+
+OutsideTerm library_overhead(const GpuSpec& gpu) {
+  const bool data_centre = is_data_centre_chip(gpu.compute_capability);
+  // 0.16 and 0.20 GiB, rounded up to a MiB.
+  return {.name = "library_overhead",
+          .bytes = Bytes{std::uint64_t{data_centre ? 164U : 205U} << 20},
+          .source = data_centre
+                        ? "cuBLAS handles and loaded kernels: 0.16 GiB beyond the context on H100 (vllm#12126)"
+                        : "cuBLAS handles and loaded kernels: 0.20 GiB beyond the context on 24 GB cards (vllm#14447)"};
+}
+
+}  // namespace
+
+std::int64_t ranks_of(const JobSpec& job, const NamedPlan& plan) {
+  return std::holds_alternative<Single>(plan.plan) ? 1 : job.cluster.world_size;
+}
+
+std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan) {
+  const GpuSpec& gpu = job.cluster.gpu;
+  std::vector<OutsideTerm> terms{cuda_context(gpu), library_overhead(gpu)};
+  if (std::holds_alternative<Single>(plan.plan)) return terms;
+  const auto* fsdp1 = std::get_if<Fsdp1>(&plan.plan);
+  const bool all_reduce = std::holds_alternative<Ddp>(plan.plan) ||
+                          (fsdp1 != nullptr && fsdp1->sharding_strategy == ShardingStrategy::no_shard);
+  const auto memory = communicator_memory({.torch = job.stack.torch,
+                                           .ranks = ranks_of(job, plan),
+                                           .ranks_per_node = job.cluster.gpus_per_node,
+                                           .link = link_of(gpu),
+                                           .compute_capability = gpu.compute_capability,
+                                           .all_reduce = all_reduce});
+  terms.push_back({.name = "nccl", .bytes = memory.bytes, .source = memory.source});
+  return terms;
+}
+
+Bytes sum(const std::vector<OutsideTerm>& terms) {
+  Bytes total;
+  for (const auto& term : terms) total += term.bytes;
+  return total;
+}
+
+}  // namespace qlp

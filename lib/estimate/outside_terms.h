@@ -1,0 +1,20 @@
+// Device memory that a rank takes outside the framework's allocator: the CUDA context, NCCL, library code.
+// Terms, not a factor: each is a line of the report with its source, and a calibrated machine replaces it.
+#pragma once
+
+#include <vector>
+
+#include "base/bytes.h"
+#include "estimate/report.h"
+
+namespace qlp {
+
+/// The terms of one rank under a plan: cuda_context and library_overhead always, nccl where the plan communicates.
+std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan);
+
+/// How many ranks a plan's communicator joins: 1 for `single`, else the job's world size.
+std::int64_t ranks_of(const JobSpec& job, const NamedPlan& plan);
+
+Bytes sum(const std::vector<OutsideTerm>& terms);
+
+}  // namespace qlp

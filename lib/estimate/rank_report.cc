@@ -1,0 +1,117 @@
+#include "estimate/rank_report.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tensor/op.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::size_t kTopTensors = 20;
+
+/// The glossary's word for a phase: "micro2.backward" is a backward.
+std::string glossary_phase(std::string_view name) {
+  const auto dot = name.find('.');
+  const std::string_view kind = dot == std::string_view::npos ? name : name.substr(dot + 1);
+  return std::string(kind == "optimizer" ? "optimizer_step" : kind);
+}
+
+bool trains(std::string_view name) { return name != "load" && name != "adapter" && name != "prepare"; }
+
+LedgerFigures figures(const Phase& phase) {
+  return {Bytes{phase.requested.bytes}, Bytes{phase.allocated.bytes}, Bytes{phase.active.bytes},
+          Bytes{phase.reserved.bytes}};
+}
+
+LedgerFigures figures(const MemoryStats& now) {
+  return {Bytes{now.requested.current}, Bytes{now.allocated.current}, Bytes{now.active.current},
+          Bytes{now.reserved.current}};
+}
+
+CategoryBytes by_category(const std::vector<LiveAllocation>& live) {
+  CategoryBytes sums{};
+  for (const auto& block : live) sums[static_cast<std::size_t>(block.label.category)] += Bytes{block.size};
+  return sums;
+}
+
+std::vector<InventoryItem> inventory(const std::vector<LiveAllocation>& live, const StringTable& modules) {
+  std::map<std::tuple<Category, NameId, NameId>, InventoryItem> grouped;
+  for (const auto& block : live) {
+    auto& item = grouped[{block.label.category, block.label.op, block.label.module}];
+    if (item.allocated == Bytes{}) {
+      item.category = block.label.category;
+      item.op = name_of(static_cast<Op>(block.label.op));
+      item.module = modules.name(block.label.module);
+      item.count = 0;
+    }
+    ++item.count;
+    item.requested += Bytes{block.requested};
+    item.allocated += Bytes{block.size};
+  }
+  std::vector<InventoryItem> items;
+  for (auto& [key, item] : grouped) items.push_back(std::move(item));
+  std::stable_sort(items.begin(), items.end(),
+                   [](const InventoryItem& a, const InventoryItem& b) { return a.allocated > b.allocated; });
+  return items;
+}
+
+void raise(LedgerFigures& most, const LedgerFigures& other) {
+  most.requested = std::max(most.requested, other.requested);
+  most.allocated = std::max(most.allocated, other.allocated);
+  most.active = std::max(most.active, other.active);
+  most.reserved = std::max(most.reserved, other.reserved);
+}
+
+/// The peak over the phases that `counts` holds for.
+template <class Predicate>
+std::pair<PeakReport, const Phase*> peak_over(const Timeline& timeline, Predicate counts) {
+  PeakReport peak;
+  const Phase* highest = nullptr;
+  for (const Phase& phase : timeline.phases()) {
+    if (!counts(phase.name)) continue;
+    if (!highest || phase.allocated.bytes > highest->allocated.bytes) highest = &phase;
+    raise(peak.figures, figures(phase));
+  }
+  if (highest) peak.phase_label = highest->name, peak.phase = glossary_phase(highest->name);
+  return {peak, highest};
+}
+
+}  // namespace
+
+RankReport rank_report(const DryRun& run, std::int64_t rank, bool with_inventories) {
+  const Timeline& timeline = run.timeline;
+  RankReport report;
+  report.rank = rank;
+  const auto [whole, whole_phase] = peak_over(timeline, [](std::string_view) { return true; });
+  const auto [training, training_phase] = peak_over(timeline, trains);
+  report.peak = whole, report.training_peak = training;
+  if (whole_phase) {
+    const auto live = timeline.live_at(whole_phase->allocated.event);
+    report.peak.categories = by_category(live);
+    report.top_tensors = inventory(live, run.modules);
+    if (report.top_tensors.size() > kTopTensors) report.top_tensors.resize(kTopTensors);
+  }
+  if (training_phase) report.training_peak.categories = by_category(timeline.live_at(training_phase->allocated.event));
+  for (const Phase& phase : timeline.phases()) {
+    PhaseReport row;
+    row.name = phase.name, row.phase = glossary_phase(phase.name);
+    row.peak = figures(phase), row.held = figures(phase.end);
+    if (with_inventories) {
+      const auto live = timeline.live_at(phase.allocated.event);
+      row.categories = by_category(live);
+      row.inventory = inventory(live, run.modules);
+    }
+    report.phases.push_back(std::move(row));
+  }
+  report.persistent = figures(run.end);
+  report.persistent_categories = by_category(timeline.live_at(run.last_event));
+  return report;
+}
+
+}  // namespace qlp

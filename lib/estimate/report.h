@@ -1,0 +1,115 @@
+// The answer to a job: what every plan takes on each rank, and why. Plain values; report/ turns them into text.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/diagnostic.h"
+#include "base/dtype.h"
+#include "base/shape.h"
+#include "memory/category.h"
+#include "plan/job_spec.h"
+#include "plan/sharding_plan.h"
+
+namespace qlp {
+
+using CategoryBytes = std::array<Bytes, kCategoryNames.size()>;  ///< allocated bytes by Category
+
+/// requested <= allocated <= active <= reserved, at one moment or as peaks over a span.
+struct LedgerFigures {
+  Bytes requested, allocated, active, reserved;
+};
+
+/// The ledger of one rank over a span of the run (the whole of it, or the training steps alone).
+struct PeakReport {
+  std::string phase;        ///< of the allocated peak: "backward", ...
+  std::string phase_label;  ///< the exact one: "micro2.backward"
+  LedgerFigures figures;
+  Bytes device_used;                       ///< reserved + outside terms + used_by_others
+  std::optional<Bytes> required_reserved;  ///< least reserved with which it runs, by replay
+  std::optional<Bytes> required_device;
+  Bytes capacity;
+  ByteDelta headroom;
+  CategoryBytes categories{};
+};
+
+/// One live tensor (block) at a peak, or several that share module, op, shape of use.
+struct InventoryItem {
+  Category category = Category::activations;
+  std::string op;      ///< maker: "aten::mul", "all_gather", "bnb::dequantize_4bit"
+  std::string module;  ///< "model.layers.3.self_attn.q_proj"
+  std::string tensor;  ///< "weight", "exp_avg"; empty for a temporary that its op names well enough
+  std::uint64_t count = 1;
+  Bytes requested;
+  Bytes allocated;
+};
+
+/// One phase: the peaks since the last one, and what is held at its end.
+struct PhaseReport {
+  std::string
+      name;  ///< load, adapter, prepare, micro1.forward, micro1.backward, step1.optimizer, step1.zero_grad, ..., end
+  std::string phase;  ///< the glossary's word: load, adapter, prepare, forward, backward, optimizer_step, zero_grad
+  LedgerFigures peak{};
+  LedgerFigures held{};
+  CategoryBytes categories{};            ///< of the phase's allocated peak
+  std::vector<InventoryItem> inventory{};  ///< of that peak, largest first; only where it was asked for
+};
+
+/// A term outside the framework's allocator, with its source.
+struct OutsideTerm {
+  std::string name;  ///< cuda_context, nccl, library_overhead
+  Bytes bytes;
+  std::string source;
+};
+
+struct RankReport {
+  std::int64_t rank = 0;
+  PeakReport peak;           ///< over the whole run, load included
+  PeakReport training_peak;  ///< from the first forward on
+  LedgerFigures persistent;  ///< held after the last step
+  CategoryBytes persistent_categories{};
+  std::vector<PhaseReport> phases;
+  std::vector<InventoryItem> top_tensors;  ///< of the whole run's allocated peak, largest first
+};
+
+struct PlanReport {
+  NamedPlan plan;
+  bool applicable = true;
+  std::string reason;  ///< why not, in one sentence, with the fix
+  bool fits = false;
+  bool cache_given_back = false;  ///< fits only because PyTorch gives its cache back
+  std::vector<RankReport> ranks;  ///< the worst first; one entry where all ranks are alike
+  std::vector<OutsideTerm> outside;
+  Diagnostics diagnostics;
+};
+
+struct ParameterCounts {
+  std::uint64_t total = 0;  ///< adapters included
+  std::uint64_t trainable = 0;
+};
+
+/// What a scheduler must give the recommended plan.
+struct Resources {
+  std::int64_t gpus = 0;
+  std::int64_t nodes = 0;
+  std::int64_t gpus_per_node = 0;
+  Bytes gpu_memory;                             ///< on CUDA's scale, margin included
+  std::optional<std::uint64_t> gpu_memory_mib;  ///< on nvidia-smi's scale, which labels of machines use
+  std::optional<Bytes> host_memory_per_node;
+};
+
+struct Report {
+  JobSpec job;
+  ParameterCounts parameters;
+  std::vector<PlanReport> plans;  ///< in the job's order
+  std::optional<std::string> recommended;
+  std::optional<Resources> resources;  ///< of the recommended plan
+  Diagnostics diagnostics;             ///< of the job: defaults used, warnings
+};
+
+}  // namespace qlp

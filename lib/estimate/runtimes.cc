@@ -1,0 +1,57 @@
+#include "estimate/runtimes.h"
+
+#include <type_traits>
+
+#include "estimate/fsdp1_plan.h"
+#include "estimate/fsdp2_plan.h"
+#include "shard/ddp.h"
+#include "shard/fsdp1.h"
+#include "shard/fsdp2_runtime.h"
+
+namespace qlp {
+namespace {
+
+using Made = Result<std::unique_ptr<ShardingRuntime>>;
+
+Made ddp(const JobSpec& job, const Ddp& plan) {
+  const DdpOptions options{.world_size = job.cluster.world_size,
+                           .bucket_cap_mb = plan.bucket_cap_mb,
+                           .gradient_as_bucket_view = plan.gradient_as_bucket_view};
+  return std::unique_ptr<ShardingRuntime>(std::make_unique<DdpRuntime>(options));
+}
+
+Made fsdp1(const JobSpec& job, const Fsdp1& plan, std::int64_t rank, const StackProfile& stack) {
+  auto options = fsdp1_options(job, plan, rank, stack);
+  if (!options) return Unexpected{options.error()};
+  return std::unique_ptr<ShardingRuntime>(std::make_unique<Fsdp1Runtime>(*options));
+}
+
+Made fsdp2(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack) {
+  const auto setup = fsdp2_setup(job, plan, rank, stack);
+  if (!setup) return Unexpected{setup.error()};
+  return std::unique_ptr<ShardingRuntime>(std::make_unique<Fsdp2Runtime>(setup->options, setup->preparation));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ShardingRuntime>> make_runtime(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank,
+                                                      const StackProfile& stack) {
+  return std::visit(
+      [&](const auto& chosen) -> Made {
+        using Plan = std::decay_t<decltype(chosen)>;
+        if constexpr (std::is_same_v<Plan, Single>) return std::make_unique<ShardingRuntime>();
+        if constexpr (std::is_same_v<Plan, Ddp>) return ddp(job, chosen);
+        if constexpr (std::is_same_v<Plan, Fsdp1>) return fsdp1(job, chosen, rank, stack);
+        if constexpr (std::is_same_v<Plan, Fsdp2>) return fsdp2(job, chosen, rank, stack);
+      },
+      plan);
+}
+
+void adjust_to_plan(TrainerOptions& options, const ShardingPlan& plan, const StackProfile& stack) {
+  // accelerate's prepare_model installs autocast and the conversion; _prepare_fsdp2 does neither (accelerator.py).
+  if (std::holds_alternative<Fsdp2>(plan)) options.autocast = options.outputs_to_fp32 = false;
+  if (std::holds_alternative<Fsdp1>(plan)) options.outputs_to_fp32 = false;  // converted within its root
+  options.run.hooks_outside_checkpoint = std::holds_alternative<Fsdp1>(plan) && stack.layers_checkpoint_themselves();
+}
+
+}  // namespace qlp

@@ -1,0 +1,143 @@
+#include "report/job_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/overloaded.h"
+#include "plan/job_names.h"
+#include "report/format.h"
+
+namespace qlp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class T>
+void put(Json& object, const char* key, const std::optional<T>& value) {
+  if (value) object[key] = *value;
+}
+
+Json model_json(const JobSpec& job) {
+  const ModelSpec& model = job.model;
+  Json out;
+  out["name"] = model.name;
+  out["model_type"] = name_of(model.family);
+  out["dtype"] = name_of(job.dtype);
+  out["loading"] = name_of(job.loading);
+  out["hidden_size"] = model.hidden_size;
+  out["intermediate_size"] = model.intermediate_size;
+  out["num_hidden_layers"] = model.num_hidden_layers;
+  out["num_attention_heads"] = model.num_attention_heads;
+  out["num_key_value_heads"] = model.num_key_value_heads;
+  out["head_dim"] = model.head_dim;
+  out["vocab_size"] = model.vocab_size;
+  out["max_position_embeddings"] = model.max_position_embeddings;
+  out["tie_word_embeddings"] = model.tie_word_embeddings;
+  out["qkv_bias"] = model.qkv_bias;
+  out["attention_bias"] = model.attention_bias;
+  out["mlp_bias"] = model.mlp_bias;
+  put(out, "sliding_window", model.sliding_window);
+  put(out, "attn_logit_softcapping", model.attn_logit_softcapping);
+  put(out, "final_logit_softcapping", model.final_logit_softcapping);
+  out["rope_type"] = name_of(model.rope);
+  put(out, "original_max_position_embeddings", model.original_max_position_embeddings);
+  out["partial_rotary_factor"] = model.partial_rotary_factor;
+  if (model.checkpoint_dtype) out["checkpoint_dtype"] = name_of(*model.checkpoint_dtype);
+  return out;
+}
+
+Json quantization_json(const QuantizationSpec& quantization) {
+  return {{"quant_type", name_of(quantization.quant_type)},
+          {"double_quant", quantization.double_quant},
+          {"quant_storage", name_of(quantization.quant_storage)},
+          {"compute_dtype", name_of(quantization.compute_dtype)},
+          {"prepare_kbit", quantization.prepare_kbit}};
+}
+
+Json adapter_json(const AdapterSpec& adapter) {
+  Json out{{"type", "lora"},
+           {"r", adapter.r},
+           {"lora_alpha", adapter.lora_alpha},
+           {"lora_dropout", adapter.lora_dropout},
+           {"use_dora", adapter.use_dora},
+           {"use_rslora", adapter.use_rslora}};
+  if (adapter.all_linear) {
+    out["target_modules"] = "all-linear";
+  } else if (!adapter.target_pattern.empty()) {
+    out["target_modules"] = adapter.target_pattern;
+  } else {
+    out["target_modules"] = adapter.target_modules;
+  }
+  if (!adapter.modules_to_save.empty()) out["modules_to_save"] = adapter.modules_to_save;
+  for (const auto& [pattern, rank] : adapter.rank_pattern) out["rank_pattern"][pattern] = rank;
+  out["autocast_adapter_dtype"] = adapter.autocast_adapter_dtype;
+  if (adapter.dtype) out["dtype"] = name_of(*adapter.dtype);
+  return out;
+}
+
+Json checkpointing_json(GradientCheckpointing checkpointing) {
+  if (checkpointing == GradientCheckpointing::none) return false;
+  return {{"use_reentrant", checkpointing == GradientCheckpointing::reentrant}};
+}
+
+Json training_json(const TrainingSpec& training) {
+  return {{"micro_batch_size", training.micro_batch_size},
+          {"seq_len", training.seq_len},
+          {"gradient_accumulation_steps", training.gradient_accumulation_steps},
+          {"gradient_checkpointing", checkpointing_json(training.gradient_checkpointing)},
+          {"mixed_precision", training.bf16 ? "bf16" : "no"},
+          {"optimizer", name_of(training.optimizer)},
+          {"max_grad_norm", training.max_grad_norm},
+          {"attn_implementation", name_of(training.attention)},
+          {"loss", name_of(training.loss)},
+          {"num_steps", training.num_steps}};
+}
+
+Json cluster_json(const ClusterSpec& cluster) {
+  Json gpu{{"name", cluster.gpu.name},
+           {"capacity_bytes", cluster.gpu.capacity.count()},
+           {"capacity_source", cluster.gpu.capacity_source},
+           {"compute_capability", compute_capability_text(cluster.gpu.compute_capability)},
+           {"sm_count", cluster.gpu.sm_count}};
+  return {{"gpu", std::move(gpu)},
+          {"world_size", cluster.world_size},
+          {"gpus_per_node", cluster.gpus_per_node},
+          {"used_by_others_bytes", cluster.used_by_others.count()},
+          {"margin", cluster.margin}};
+}
+
+}  // namespace
+
+Json plan_options_json(const ShardingPlan& plan) {
+  return std::visit(
+      Overloaded{
+          [](const Single&) { return Json::object(); },
+          [](const Ddp& p) {
+            return Json{{"bucket_cap_mb", p.bucket_cap_mb}, {"gradient_as_bucket_view", p.gradient_as_bucket_view}};
+          },
+          [](const Fsdp1& p) {
+            return Json{{"sharding_strategy", name_of(p.sharding_strategy)}, {"use_orig_params", p.use_orig_params}};
+          },
+          [](const Fsdp2& p) {
+            return Json{{"reshard_after_forward", p.reshard_after_forward}, {"local_base", p.local_base}};
+          },
+      },
+      plan);
+}
+
+Json job_json(const JobSpec& job) {
+  Json out;
+  out["model"] = model_json(job);
+  if (job.quantization) out["quantization"] = quantization_json(*job.quantization);
+  if (job.adapter) out["adapter"] = adapter_json(*job.adapter);
+  out["training"] = training_json(job.training);
+  out["cluster"] = cluster_json(job.cluster);
+  if (!job.allocator_text.empty()) out["allocator"] = job.allocator_text;
+  out["stack"] = {{"torch", to_string(job.stack.torch)},
+                  {"transformers", to_string(job.stack.transformers)},
+                  {"peft", to_string(job.stack.peft)},
+                  {"accelerate", to_string(job.stack.accelerate)},
+                  {"bitsandbytes", to_string(job.stack.bitsandbytes)}};
+  return out;
+}
+
+}  // namespace qlp

@@ -1,0 +1,158 @@
+#include "report/report_json.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "plan/job_names.h"
+#include "plan/loading.h"
+#include "report/job_json.h"
+
+namespace qlp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kTopTensors = 40;
+
+Json figures_json(const LedgerFigures& figures) {
+  return {{"requested_bytes", figures.requested.count()},
+          {"allocated_bytes", figures.allocated.count()},
+          {"active_bytes", figures.active.count()},
+          {"reserved_bytes", figures.reserved.count()}};
+}
+
+Json categories_json(const CategoryBytes& categories) {
+  Json out;
+  for (std::size_t i = 0; i < categories.size(); ++i) out[std::string{kCategoryNames[i]}] = categories[i].count();
+  return out;
+}
+
+Json peak_json(const PeakReport& peak) {
+  Json out{{"phase", peak.phase}, {"phase_name", peak.phase_label}};
+  out.update(figures_json(peak.figures));
+  out["device_used_bytes"] = peak.device_used.count();
+  if (peak.required_reserved) out["required_reserved_bytes"] = peak.required_reserved->count();
+  if (peak.required_device) out["required_device_bytes"] = peak.required_device->count();
+  out["capacity_bytes"] = peak.capacity.count();
+  out["headroom_bytes"] = peak.headroom.count();
+  out["categories"] = categories_json(peak.categories);
+  return out;
+}
+
+Json inventory_json(const std::vector<InventoryItem>& items) {
+  Json out = Json::array();
+  for (const auto& item : items) {
+    if (out.size() == kTopTensors) break;
+    Json entry{{"category", name_of(item.category)}};
+    if (!item.op.empty()) entry["op"] = item.op;
+    if (!item.module.empty()) entry["module"] = item.module;
+    if (!item.tensor.empty()) entry["tensor"] = item.tensor;
+    entry["count"] = item.count;
+    entry["requested_bytes"] = item.requested.count();
+    entry["allocated_bytes"] = item.allocated.count();
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+Json phases_json(const std::vector<PhaseReport>& phases) {
+  Json out = Json::array();
+  for (const auto& phase : phases) {
+    Json entry{{"name", phase.name},
+               {"phase", phase.phase},
+               {"peak", figures_json(phase.peak)},
+               {"held", figures_json(phase.held)},
+               {"categories", categories_json(phase.categories)}};
+    if (!phase.inventory.empty()) entry["top_tensors"] = inventory_json(phase.inventory);
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+/// The fields of one rank, which a plan carries for its worst rank and lists for each where they differ.
+void put_rank(Json& out, const RankReport& rank) {
+  out["rank"] = rank.rank;
+  out["peak"] = peak_json(rank.peak);
+  out["training_peak"] = peak_json(rank.training_peak);
+  Json persistent = figures_json(rank.persistent);
+  persistent["categories"] = categories_json(rank.persistent_categories);
+  out["persistent"] = std::move(persistent);
+  out["phases"] = phases_json(rank.phases);
+  out["top_tensors"] = inventory_json(rank.top_tensors);
+}
+
+std::string_view name_of(Severity severity) {
+  switch (severity) {
+    case Severity::note:
+      return "note";
+    case Severity::warning:
+      return "warning";
+    case Severity::error:
+      break;
+  }
+  return "error";
+}
+
+Json diagnostics_json(const Diagnostics& diagnostics) {
+  Json out = Json::array();
+  for (const auto& d : diagnostics) {
+    Json entry{{"severity", name_of(d.severity)}, {"code", d.code}, {"message", d.message}};
+    if (!d.key_path.empty()) entry["key_path"] = d.key_path;
+    if (d.position.line != 0) entry["line"] = d.position.line;
+    if (d.position.column != 0) entry["column"] = d.position.column;
+    if (!d.hint.empty()) entry["hint"] = d.hint;
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+Json plan_json(const PlanReport& plan, Loading loading) {
+  Json out{{"name", plan.plan.name}, {"options", plan_options_json(plan.plan.plan)}, {"applicable", plan.applicable}};
+  out["loading"] = name_of(loading_under(loading, plan.plan.plan));
+  if (!plan.reason.empty()) out["reason"] = plan.reason;
+  out["fits"] = plan.fits;
+  if (plan.applicable && !plan.ranks.empty()) {
+    out["cache_given_back"] = plan.cache_given_back;
+    put_rank(out, plan.ranks.front());
+    if (plan.ranks.size() > 1) {
+      out["ranks"] = Json::array();
+      for (const auto& rank : plan.ranks) put_rank(out["ranks"].emplace_back(), rank);
+    }
+    out["outside"] = Json::array();
+    for (const auto& term : plan.outside)
+      out["outside"].push_back({{"name", term.name}, {"device_bytes", term.bytes.count()}, {"source", term.source}});
+  }
+  out["diagnostics"] = diagnostics_json(plan.diagnostics);
+  return out;
+}
+
+Json resources_json(const Resources& resources) {
+  Json out{{"gpus", resources.gpus},
+           {"nodes", resources.nodes},
+           {"gpus_per_node", resources.gpus_per_node},
+           {"gpu_memory_bytes", resources.gpu_memory.count()}};
+  if (resources.gpu_memory_mib) out["gpu_memory_mib"] = *resources.gpu_memory_mib;
+  if (resources.host_memory_per_node) out["host_memory_per_node_bytes"] = resources.host_memory_per_node->count();
+  return out;
+}
+
+}  // namespace
+
+std::string report_json(const Report& report, std::string_view tool_version, const std::optional<Stamp>& stamp) {
+  Json out;
+  out["schema_version"] = kSchemaVersion;
+  out["tool"] = {{"name", "qlora-plan"}, {"version", tool_version}};
+  if (stamp) out["stamp"] = {{"time", stamp->time}, {"host", stamp->host}, {"job_file", stamp->job_file}};
+  out["job"] = job_json(report.job);
+  out["job"]["parameters"] = {{"total", report.parameters.total}, {"trainable", report.parameters.trainable}};
+  out["verdict"] = std::ranges::any_of(report.plans, &PlanReport::fits) ? "fits" : "does_not_fit";
+  if (report.recommended) out["recommended"] = *report.recommended;
+  if (report.resources) out["resources"] = resources_json(*report.resources);
+  out["plans"] = Json::array();
+  for (const auto& plan : report.plans) out["plans"].push_back(plan_json(plan, report.job.loading));
+  out["diagnostics"] = diagnostics_json(report.diagnostics);
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace qlp

@@ -1,0 +1,379 @@
+#include "report/report_schema.h"
+
+namespace qlp {
+
+std::string_view report_schema() {
+  return R"json({
+  "$schema": "https://json-schema.org/draft/2020-12/schema",
+  "$id": "urn:qlora-plan:report:1",
+  "title": "qlora-plan report",
+  "description": "What a fine-tuning job takes on every rank under every plan. Amounts are integer bytes. A field that does not apply is absent. Minor versions add fields only.",
+  "type": "object",
+  "required": ["schema_version", "tool", "job", "verdict", "plans", "diagnostics"],
+  "properties": {
+    "schema_version": {"type": "string", "pattern": "^1\\.[0-9]+$"},
+    "tool": {
+      "type": "object",
+      "required": ["name", "version"],
+      "properties": {"name": {"const": "qlora-plan"}, "version": {"type": "string"}}
+    },
+    "stamp": {
+      "type": "object",
+      "description": "only with --stamp",
+      "required": ["time", "host", "job_file"],
+      "properties": {"time": {"type": "string"}, "host": {"type": "string"}, "job_file": {"type": "string"}}
+    },
+    "job": {
+      "type": "object",
+      "description": "the job with defaults filled in, under the keys of the job file",
+      "required": ["model", "training", "cluster", "stack", "parameters"],
+      "properties": {
+        "model": {
+          "type": "object",
+          "required": [
+            "name", "model_type", "dtype", "loading", "hidden_size", "intermediate_size",
+            "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
+            "vocab_size", "max_position_embeddings", "tie_word_embeddings", "qkv_bias",
+            "attention_bias", "mlp_bias", "rope_type", "partial_rotary_factor"
+          ],
+          "properties": {
+            "name": {"type": "string"},
+            "model_type": {"type": "string"},
+            "dtype": {"type": "string"},
+            "loading": {"enum": ["gpu", "cpu", "rank0", "auto"]},
+            "hidden_size": {"type": "integer", "minimum": 1},
+            "intermediate_size": {"type": "integer", "minimum": 1},
+            "num_hidden_layers": {"type": "integer", "minimum": 1},
+            "num_attention_heads": {"type": "integer", "minimum": 1},
+            "num_key_value_heads": {"type": "integer", "minimum": 1},
+            "head_dim": {"type": "integer", "minimum": 1},
+            "vocab_size": {"type": "integer", "minimum": 1},
+            "max_position_embeddings": {"type": "integer"},
+            "tie_word_embeddings": {"type": "boolean"},
+            "qkv_bias": {"type": "boolean"},
+            "attention_bias": {"type": "boolean"},
+            "mlp_bias": {"type": "boolean"},
+            "sliding_window": {"type": "integer"},
+            "attn_logit_softcapping": {"type": "number"},
+            "final_logit_softcapping": {"type": "number"},
+            "rope_type": {"type": "string"},
+            "original_max_position_embeddings": {"type": "integer"},
+            "partial_rotary_factor": {"type": "number"},
+            "checkpoint_dtype": {"type": "string"}
+          }
+        },
+        "quantization": {
+          "type": "object",
+          "description": "absent: not quantized",
+          "required": ["quant_type", "double_quant", "quant_storage", "compute_dtype", "prepare_kbit"],
+          "properties": {
+            "quant_type": {"enum": ["nf4", "fp4"]},
+            "double_quant": {"type": "boolean"},
+            "quant_storage": {"type": "string"},
+            "compute_dtype": {"type": "string"},
+            "prepare_kbit": {"type": "boolean"}
+          }
+        },
+        "adapter": {
+          "type": "object",
+          "description": "absent: all parameters are trained",
+          "required": [
+            "type", "r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "target_modules",
+            "autocast_adapter_dtype"
+          ],
+          "properties": {
+            "type": {"const": "lora"},
+            "r": {"type": "integer", "minimum": 1},
+            "lora_alpha": {"type": "number"},
+            "lora_dropout": {"type": "number"},
+            "use_dora": {"type": "boolean"},
+            "use_rslora": {"type": "boolean"},
+            "target_modules": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+            "modules_to_save": {"type": "array", "items": {"type": "string"}},
+            "rank_pattern": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+            "autocast_adapter_dtype": {"type": "boolean"},
+            "dtype": {"type": "string"}
+          }
+        },
+        "training": {
+          "type": "object",
+          "required": [
+            "micro_batch_size", "seq_len", "gradient_accumulation_steps", "gradient_checkpointing",
+            "mixed_precision", "optimizer", "max_grad_norm", "attn_implementation", "loss", "num_steps"
+          ],
+          "properties": {
+            "micro_batch_size": {"type": "integer", "minimum": 1},
+            "seq_len": {"type": "integer", "minimum": 1},
+            "gradient_accumulation_steps": {"type": "integer", "minimum": 1},
+            "gradient_checkpointing": {
+              "description": "false, or which variant",
+              "oneOf": [
+                {"const": false},
+                {"type": "object", "required": ["use_reentrant"], "properties": {"use_reentrant": {"type": "boolean"}}}
+              ]
+            },
+            "mixed_precision": {"enum": ["bf16", "no"]},
+            "optimizer": {"type": "string"},
+            "max_grad_norm": {"type": "number"},
+            "attn_implementation": {"type": "string"},
+            "loss": {"type": "string"},
+            "num_steps": {"type": "integer", "minimum": 1}
+          }
+        },
+        "cluster": {
+          "type": "object",
+          "required": ["gpu", "world_size", "gpus_per_node", "used_by_others_bytes", "margin"],
+          "properties": {
+            "gpu": {
+              "type": "object",
+              "required": ["name", "capacity_bytes", "capacity_source", "compute_capability", "sm_count"],
+              "properties": {
+                "name": {"type": "string"},
+                "capacity_bytes": {"$ref": "#/$defs/bytes"},
+                "capacity_source": {"type": "string"},
+                "compute_capability": {"type": "string", "pattern": "^[0-9]+\\.[0-9]$"},
+                "sm_count": {"type": "integer", "minimum": 1}
+              }
+            },
+            "world_size": {"type": "integer", "minimum": 1},
+            "gpus_per_node": {"type": "integer", "minimum": 1},
+            "used_by_others_bytes": {"$ref": "#/$defs/bytes"},
+            "margin": {
+              "type": "number",
+              "description": "share of capacity that is kept free",
+              "minimum": 0,
+              "maximum": 1
+            }
+          }
+        },
+        "allocator": {"type": "string", "description": "as in PYTORCH_CUDA_ALLOC_CONF"},
+        "stack": {
+          "type": "object",
+          "required": ["torch", "transformers", "peft", "accelerate", "bitsandbytes"],
+          "properties": {
+            "torch": {"type": "string"},
+            "transformers": {"type": "string"},
+            "peft": {"type": "string"},
+            "accelerate": {"type": "string"},
+            "bitsandbytes": {"type": "string"}
+          }
+        },
+        "parameters": {
+          "type": "object",
+          "required": ["total", "trainable"],
+          "properties": {
+            "total": {"type": "integer", "minimum": 1, "description": "adapters included"},
+            "trainable": {"type": "integer", "minimum": 0}
+          }
+        }
+      }
+    },
+    "verdict": {"enum": ["fits", "does_not_fit"], "description": "fits if any plan does"},
+    "recommended": {"type": "string", "description": "name of the plan to take; absent if none fits"},
+    "resources": {
+      "type": "object",
+      "description": "what a scheduler must give the recommended plan",
+      "required": ["gpus", "nodes", "gpus_per_node", "gpu_memory_bytes"],
+      "properties": {
+        "gpus": {"type": "integer", "minimum": 1},
+        "nodes": {"type": "integer", "minimum": 1},
+        "gpus_per_node": {"type": "integer", "minimum": 1},
+        "gpu_memory_bytes": {
+          "$ref": "#/$defs/bytes",
+          "description": "each GPU must give, on CUDA's scale, margin included"
+        },
+        "gpu_memory_mib": {"type": "integer", "minimum": 0, "description": "the same on nvidia-smi's scale"},
+        "host_memory_per_node_bytes": {"$ref": "#/$defs/bytes"}
+      }
+    },
+    "plans": {"type": "array", "items": {"$ref": "#/$defs/plan"}},
+    "diagnostics": {"$ref": "#/$defs/diagnostics"}
+  },
+  "$defs": {
+    "bytes": {"type": "integer", "minimum": 0},
+    "figures": {
+      "type": "object",
+      "required": ["requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes"],
+      "properties": {
+        "requested_bytes": {"$ref": "#/$defs/bytes", "description": "of tensors"},
+        "allocated_bytes": {"$ref": "#/$defs/bytes", "description": "of blocks, rounded to 512 bytes"},
+        "active_bytes": {"$ref": "#/$defs/bytes", "description": "allocated, and blocks that wait for a stream"},
+        "reserved_bytes": {"$ref": "#/$defs/bytes", "description": "of segments"}
+      }
+    },
+    "categories": {
+      "type": "object",
+      "description": "allocated bytes",
+      "required": [
+        "parameters", "quant_state", "adapter", "gradients", "optimizer_state", "gathered_weights",
+        "activations", "logits_and_loss", "gradient_temporaries", "communication_buffers", "workspace"
+      ],
+      "properties": {
+        "parameters": {"$ref": "#/$defs/bytes"},
+        "quant_state": {"$ref": "#/$defs/bytes"},
+        "adapter": {"$ref": "#/$defs/bytes"},
+        "gradients": {"$ref": "#/$defs/bytes"},
+        "optimizer_state": {"$ref": "#/$defs/bytes"},
+        "gathered_weights": {"$ref": "#/$defs/bytes"},
+        "activations": {"$ref": "#/$defs/bytes"},
+        "logits_and_loss": {"$ref": "#/$defs/bytes"},
+        "gradient_temporaries": {"$ref": "#/$defs/bytes"},
+        "communication_buffers": {"$ref": "#/$defs/bytes"},
+        "workspace": {"$ref": "#/$defs/bytes"}
+      }
+    },
+    "peak": {
+      "type": "object",
+      "required": [
+        "phase", "phase_name", "requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes",
+        "device_used_bytes", "capacity_bytes", "headroom_bytes", "categories"
+      ],
+      "properties": {
+        "phase": {"type": "string", "description": "of the allocated peak"},
+        "phase_name": {"type": "string", "description": "its name in phases"},
+        "requested_bytes": {"$ref": "#/$defs/bytes", "description": "of tensors"},
+        "allocated_bytes": {"$ref": "#/$defs/bytes", "description": "of blocks, rounded to 512 bytes"},
+        "active_bytes": {"$ref": "#/$defs/bytes", "description": "allocated, and blocks that wait for a stream"},
+        "reserved_bytes": {"$ref": "#/$defs/bytes", "description": "of segments"},
+        "device_used_bytes": {"$ref": "#/$defs/bytes", "description": "reserved, terms outside and what others use"},
+        "required_reserved_bytes": {
+          "$ref": "#/$defs/bytes",
+          "description": "least reserved with which the job runs; with --required"
+        },
+        "required_device_bytes": {"$ref": "#/$defs/bytes"},
+        "capacity_bytes": {"$ref": "#/$defs/bytes", "description": "what CUDA gives"},
+        "headroom_bytes": {
+          "type": "integer",
+          "description": "capacity - margin - device used, or - required where it was searched"
+        },
+        "categories": {"$ref": "#/$defs/categories"}
+      }
+    },
+    "persistent": {
+      "type": "object",
+      "description": "held after the last step",
+      "required": ["requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes", "categories"],
+      "properties": {
+        "requested_bytes": {"$ref": "#/$defs/bytes", "description": "of tensors"},
+        "allocated_bytes": {"$ref": "#/$defs/bytes", "description": "of blocks, rounded to 512 bytes"},
+        "active_bytes": {"$ref": "#/$defs/bytes", "description": "allocated, and blocks that wait for a stream"},
+        "reserved_bytes": {"$ref": "#/$defs/bytes", "description": "of segments"},
+        "categories": {"$ref": "#/$defs/categories"}
+      }
+    },
+    "phase": {
+      "type": "object",
+      "required": ["name", "phase", "peak", "held", "categories"],
+      "properties": {
+        "name": {"type": "string"},
+        "phase": {
+          "enum": [
+            "load", "adapter", "prepare", "forward", "backward", "optimizer_step", "zero_grad",
+            "evaluation", "save", "end"
+          ]
+        },
+        "peak": {"$ref": "#/$defs/figures"},
+        "held": {"$ref": "#/$defs/figures", "description": "at its end"},
+        "categories": {"$ref": "#/$defs/categories"},
+        "top_tensors": {"type": "array", "items": {"$ref": "#/$defs/tensor"}}
+      }
+    },
+    "tensor": {
+      "type": "object",
+      "required": ["category", "count", "requested_bytes", "allocated_bytes"],
+      "properties": {
+        "category": {
+          "enum": [
+            "parameters", "quant_state", "adapter", "gradients", "optimizer_state", "gathered_weights",
+            "activations", "logits_and_loss", "gradient_temporaries", "communication_buffers",
+            "workspace"
+          ]
+        },
+        "op": {"type": "string", "description": "its maker"},
+        "module": {"type": "string"},
+        "tensor": {"type": "string"},
+        "count": {"type": "integer", "minimum": 1},
+        "requested_bytes": {"$ref": "#/$defs/bytes"},
+        "allocated_bytes": {"$ref": "#/$defs/bytes"}
+      }
+    },
+    "plan": {
+      "type": "object",
+      "description": "the figures are those of the worst rank; a plan that cannot run has none",
+      "required": ["name", "options", "loading", "applicable", "fits", "diagnostics"],
+      "properties": {
+        "name": {"type": "string"},
+        "options": {"type": "object", "description": "under the names of its runtime"},
+        "loading": {"enum": ["gpu", "cpu", "rank0"], "description": "where the weights arrive"},
+        "applicable": {"type": "boolean"},
+        "reason": {"type": "string", "description": "why the plan cannot run"},
+        "fits": {"type": "boolean"},
+        "cache_given_back": {"type": "boolean", "description": "fits only because PyTorch frees its cached segments"},
+        "rank": {"type": "integer", "minimum": 0},
+        "peak": {"$ref": "#/$defs/peak", "description": "over the whole run, load included"},
+        "training_peak": {"$ref": "#/$defs/peak", "description": "from the first forward on"},
+        "persistent": {"$ref": "#/$defs/persistent"},
+        "phases": {"type": "array", "items": {"$ref": "#/$defs/phase"}},
+        "top_tensors": {
+          "type": "array",
+          "description": "alive at the peak, largest first",
+          "items": {"$ref": "#/$defs/tensor"}
+        },
+        "ranks": {
+          "type": "array",
+          "description": "where ranks differ, the worst first; else all are as above",
+          "items": {
+            "type": "object",
+            "required": ["rank", "peak", "training_peak", "persistent", "phases", "top_tensors"],
+            "properties": {
+              "rank": {"type": "integer", "minimum": 0},
+              "peak": {"$ref": "#/$defs/peak", "description": "over the whole run, load included"},
+              "training_peak": {"$ref": "#/$defs/peak", "description": "from the first forward on"},
+              "persistent": {"$ref": "#/$defs/persistent"},
+              "phases": {"type": "array", "items": {"$ref": "#/$defs/phase"}},
+              "top_tensors": {
+                "type": "array",
+                "description": "alive at the peak, largest first",
+                "items": {"$ref": "#/$defs/tensor"}
+              }
+            }
+          }
+        },
+        "outside": {
+          "type": "array",
+          "description": "terms outside the framework's allocator",
+          "items": {
+            "type": "object",
+            "required": ["name", "device_bytes", "source"],
+            "properties": {
+              "name": {"type": "string"},
+              "device_bytes": {"$ref": "#/$defs/bytes"},
+              "source": {"type": "string"}
+            }
+          }
+        },
+        "diagnostics": {"$ref": "#/$defs/diagnostics"}
+      }
+    },
+    "diagnostics": {
+      "type": "array",
+      "items": {
+        "type": "object",
+        "required": ["severity", "code", "message"],
+        "properties": {
+          "severity": {"enum": ["note", "warning", "error"]},
+          "code": {"type": "string"},
+          "message": {"type": "string"},
+          "key_path": {"type": "string"},
+          "line": {"type": "integer", "minimum": 1},
+          "column": {"type": "integer", "minimum": 1},
+          "hint": {"type": "string"}
+        }
+      }
+    }
+  }
+}
+)json";
+}
+
+}  // namespace qlp

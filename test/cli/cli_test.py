@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""The program from outside: exit codes, what goes to stdout and what to stderr, help, files.
+
+The environment's QLORA_PLAN names the binary. `--update` writes test/cli/help.txt anew.
+"""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAN = os.environ.get("QLORA_PLAN", "qlora-plan")
+JOB = "configs/tiny-qlora.yaml"
+HELP = Path(__file__).with_name("help.txt")
+COMMANDS = ["estimate", "explain", "gpus", "models", "schema"]
+
+
+def run(*args, **environment):
+    env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")} | environment
+    return subprocess.run([PLAN, *args], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
+def run_on_terminal(*args, **environment):
+    """stdout and stderr are a terminal."""
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"} | environment
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([PLAN, *args], cwd=ROOT, env=env, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    output = b""
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        output += chunk
+    os.close(ours)
+    return process.wait(), output.decode()
+
+
+def help_text():
+    return "\n".join(f"$ qlora-plan {' '.join(args)}\n{run(*args).stdout}" for args in [["--help"], *([c, "--help"] for c in COMMANDS)])
+
+
+class Cli(unittest.TestCase):
+    maxDiff = None
+
+    def refused(self, *args):
+        """A command line that makes no sense: status 2, nothing on stdout, one error on stderr."""
+        result = run(*args)
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+        return result.stderr
+
+    def bad_job(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "job.yaml")
+            Path(path).write_text(text, encoding="utf-8")
+            result = run("estimate", path)
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+        return result.stderr.replace(folder + "/", "")
+
+    def test_help_is_as_recorded(self):
+        self.assertEqual(help_text(), HELP.read_text(encoding="utf-8"))
+
+    def test_every_help_has_two_examples(self):
+        for command in COMMANDS:
+            self.assertGreaterEqual(run(command, "--help").stdout.count(f"  qlora-plan {command}"), 2, command)
+
+    def test_version(self):
+        result = run("--version")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"^qlora-plan \d+\.\d+\.\d+\n$")
+
+    def test_usage_errors_say_what_was_meant(self):
+        self.assertIn("no command: commands are estimate,", self.refused())
+        self.assertIn("did you mean estimate?", self.refused("estmate", JOB))
+        self.assertIn("did you mean --gpus?", self.refused("estimate", JOB, "--gpu", "4"))
+        self.assertIn("did you mean always?", self.refused("estimate", JOB, "--color", "alwais"))
+        self.assertIn("did you mean fsdp2?", self.refused("estimate", JOB, "--plan", "fsdp3"))
+        self.assertIn("JOB is required", self.refused("estimate"))
+        self.assertIn("not in range", self.refused("estimate", JOB, "--gpus", "0"))
+        self.assertIn("exclude each other", self.refused("gpus", "-q", "-v"))
+        self.assertIn("Try 'qlora-plan estimate --help'", self.refused("estimate", JOB, "--gpus", "x"))
+
+    def test_a_missing_job_file(self):
+        self.assertIn("none.yaml: error: ", self.refused("estimate", "none.yaml"))
+
+    def test_all_errors_of_a_job_at_once_with_their_places(self):
+        job = (ROOT / JOB).read_text(encoding="utf-8")
+        line = 1 + job[: job.index("seq_len:")].count("\n")
+        stderr = self.bad_job(job.replace("seq_len:", "seq_lne:").replace("nf4", "nf5"))
+        self.assertIn("error: quantization.quant_type: ", stderr)
+        self.assertIn("did you mean nf4?", stderr)
+        self.assertIn(f"job.yaml:{line}:", stderr)
+        self.assertIn("did you mean seq_len?", stderr)
+        lines = stderr.splitlines()
+        at = next(i for i, text in enumerate(lines) if text.strip().startswith(f"{line} | "))
+        source, caret = lines[at : at + 2]
+        self.assertEqual(source.index("seq_lne"), caret.index("^"))
+
+    def test_a_job_file_cannot_steer_the_terminal(self):
+        self.assertNotIn("\x1b", self.bad_job("schema: 1\n\"\\e[31mred\": \x1b[31m\n"))
+
+    def test_estimate_answers(self):
+        result = run("estimate", JOB)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("recommended: ", result.stdout)
+        for plan in ("single", "ddp", "fsdp2", "fsdp1-full-shard"):
+            self.assertRegex(result.stdout, rf"(?m)^{plan} ")
+
+    def test_estimate_says_that_nothing_fits(self):
+        job = (ROOT / JOB).read_text(encoding="utf-8")
+        small = job.replace("cluster:\n", "cluster:\n  memory: 64MiB\n")
+        self.assertNotEqual(small, job)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "job.yaml")
+            Path(path).write_text(small, encoding="utf-8")
+            result = run("estimate", path)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("nothing fits", result.stdout)
+            result = run("estimate", path, "--json")
+            self.assertEqual((result.returncode, json.loads(result.stdout)["verdict"]), (1, "does_not_fit"))
+
+    def test_json_on_stdout_is_the_report_alone(self):
+        result = run("estimate", JOB, "--json", "--gpus", "4")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        report = json.loads(result.stdout)
+        self.assertEqual(report["job"]["cluster"]["world_size"], 4)
+        self.assertEqual(report["verdict"], "fits")
+        self.assertNotIn("stamp", report)
+        self.assertIn(report["recommended"], [plan["name"] for plan in report["plans"]])
+        self.assertEqual(result.stdout, run("estimate", JOB, "--json", "--gpus", "4").stdout)
+
+    def test_the_report_is_as_the_schema_says(self):
+        schema = json.loads(run("schema").stdout)
+        self.assertEqual(schema["$schema"], "https://json-schema.org/draft/2020-12/schema")
+        report = json.loads(run("estimate", JOB, "--json", "--required", "--stamp").stdout)
+        self.assertEqual(report["stamp"]["job_file"], JOB)
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("python3-jsonschema is not installed; test/report validates the same schema")
+        jsonschema.Draft202012Validator(schema).validate(report)
+
+    def test_json_to_a_file_is_whole_or_not_at_all(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.json")
+            result = run("estimate", JOB, f"--json={path}")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("recommended: ", result.stdout)
+            self.assertEqual(os.listdir(folder), ["report.json"])
+            json.loads(Path(path).read_text(encoding="utf-8"))
+            result = run("estimate", JOB, f"--json={folder}/none/report.json")
+            self.assertEqual(result.returncode, 3)
+            self.assertIn("cannot write", result.stderr)
+
+    def test_output_that_cannot_be_written_is_no_success(self):
+        for command in (["gpus"], ["--version"], ["estimate", JOB]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                result = subprocess.run([PLAN, *command], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
+            self.assertEqual(result.returncode, 3, command)
+
+    def test_one_plan_and_quiet(self):
+        result = run("estimate", JOB, "--plan", "ddp", "-q")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        heading, row = result.stdout.splitlines()
+        self.assertTrue(heading.startswith("plan ") and row.startswith("ddp "))
+
+    def test_verbose_lists_defaults(self):
+        self.assertIn("Notes and defaults:", run("estimate", JOB, "-v").stdout)
+
+    def test_explain(self):
+        result = run("explain", JOB, "--plan", "ddp")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("plan ddp, rank 0", result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^ +\d+\.\d{3} MiB in +\d+ blocks \(\d+x\d+")
+        phase = run("explain", JOB, "--plan", "ddp", "--phase", "micro1.backward")
+        self.assertRegex(phase.stdout, r"(?m)^peak \d+ bytes .*: micro1\.backward$")
+        wrong = run("explain", JOB, "--plan", "ddp", "--phase", "micro1.backwrd")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("did you mean micro1.backward?", wrong.stderr)
+
+    def test_catalogues(self):
+        self.assertIn("H100 SXM5 80GB", run("gpus").stdout)
+        self.assertEqual(run("models").stdout.split(), json.loads(run("models", "--json").stdout))
+        self.assertIn("H200 SXM 141GB", [gpu["name"] for gpu in json.loads(run("gpus", "--json").stdout)])
+
+    def test_colours_follow_the_terminal_and_the_environment(self):
+        self.assertNotIn("\x1b", run("gpus").stdout)
+        self.assertIn("\x1b", run("gpus", "--color", "always").stdout)
+        self.assertIn("\x1b", run_on_terminal("gpus")[1])
+        self.assertNotIn("\x1b", run_on_terminal("gpus", NO_COLOR="1")[1])
+        self.assertNotIn("\x1b", run_on_terminal("gpus", TERM="dumb")[1])
+        self.assertNotIn("\x1b", run_on_terminal("gpus", "--color", "never")[1])
+
+
+if __name__ == "__main__":
+    if "--update" in sys.argv:
+        HELP.write_text(help_text(), encoding="utf-8")
+    else:
+        unittest.main()

@@ -1,0 +1,67 @@
+#include "estimate/outside_terms.h"
+
+#include <doctest/doctest.h>
+
+#include "estimate/nccl_memory.h"
+#include "plan/gpu_catalogue.h"
+
+namespace qlp {
+namespace {
+
+constexpr Version kNow{2, 8, 0};
+
+std::uint64_t mib(const CommunicatorSpec& spec) { return communicator_memory(spec).bytes.count() >> 20; }
+
+}  // namespace
+
+TEST_CASE("estimate/outside_terms: one GPU has a context and libraries, more have a communicator") {
+  JobSpec job;
+  job.cluster.gpu = *find_gpu("H100 SXM5 80GB");
+  job.cluster.world_size = 8;
+  const auto single = outside_terms(job, {"single", Single{}});
+  REQUIRE(single.size() == 2);
+  CHECK(single[0].name == "cuda_context");
+  CHECK(single[0].bytes == Bytes{528ULL << 20});
+  CHECK(single[1].name == "library_overhead");
+
+  const auto fsdp2 = outside_terms(job, {"fsdp2", Fsdp2{}});
+  REQUIRE(fsdp2.size() == 3);
+  CHECK(fsdp2[2].name == "nccl");
+  CHECK(fsdp2[2].bytes == Bytes{806ULL << 20});
+  CHECK(sum(fsdp2) == Bytes{(528ULL + 164 + 806) << 20});
+  CHECK(outside_terms(job, {"ddp", Ddp{}})[2].bytes == Bytes{1094ULL << 20});
+  for (const auto& term : fsdp2) CHECK_FALSE(term.source.empty());
+}
+
+TEST_CASE("estimate/outside_terms: graphics cards have smaller contexts") {
+  JobSpec job;
+  job.cluster.gpu = *find_gpu("RTX 4090");
+  // 3.2 MiB x 128 multiprocessors
+  CHECK(outside_terms(job, {"single", Single{}})[0].bytes == Bytes{410ULL << 20});
+}
+
+TEST_CASE("estimate/outside_terms: NCCL by link, ranks and release") {
+  // Two or four GPUs over NVLink without NVLS.
+  CHECK(mib({.torch = kNow, .ranks = 4, .ranks_per_node = 8}) == 484);
+  // Eight with NVLS; across nodes a gather does not use it.
+  CHECK(mib({.torch = kNow, .ranks = 8, .ranks_per_node = 8, .compute_capability = 90}) == 806);
+  CHECK(mib({.torch = kNow, .ranks = 16, .ranks_per_node = 8, .compute_capability = 90}) == 548);
+  // PCIe with peer access and without.
+  CHECK(mib({.torch = kNow, .ranks = 2, .ranks_per_node = 2, .link = GpuLink::pcie}) == 76);
+  CHECK(mib({.torch = kNow, .ranks = 2, .ranks_per_node = 2, .link = GpuLink::host_memory}) == 28);
+  // The 2304 MiB of NVLS that vllm-project/vllm#9699 logs, within all that releases before 2.22 set up at once.
+  CHECK(mib({.torch = {2, 4, 0}, .ranks = 8, .ranks_per_node = 8, .compute_capability = 90}) ==
+        32 * 8 + 4 + 288 + 288 + 2304 + 256);
+  CHECK(mib({.torch = kNow, .ranks = 1}) == 484);
+}
+
+TEST_CASE("estimate/outside_terms: links of GPUs") {
+  CHECK(link_of(*find_gpu("H100 SXM5 80GB")) == GpuLink::nvlink);
+  CHECK(link_of(*find_gpu("H100 PCIe")) == GpuLink::pcie);
+  CHECK(link_of(*find_gpu("L40S")) == GpuLink::pcie);
+  CHECK(link_of(*find_gpu("RTX 4090")) == GpuLink::host_memory);
+  CHECK(link_of({.name = "mine", .capacity = {}, .capacity_source = "", .compute_capability = 90}) == GpuLink::nvlink);
+  CHECK(link_of({.name = "mine", .capacity = {}, .capacity_source = "", .compute_capability = 120}) == GpuLink::pcie);
+}
+
+}  // namespace qlp
