@@ -1,0 +1,1 @@
+"""What scripts/accuracy is made of: measured rows and oracle cases as jobs, the tool's answers, the statistics."""

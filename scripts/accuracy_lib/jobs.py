@@ -1,0 +1,165 @@
+"""Jobs for qlora-plan, and the cases of the oracle (oracle/run_case.py) as such jobs.
+
+The defaults of a case are run_case.py's. A key that this module does not know makes the case unexpressed: better named
+than wrong.
+"""
+import json
+import os
+import re
+
+STACKS = {
+    "2025-01": dict(torch="2.4.1", transformers="4.48.1", peft="0.13.2", accelerate="1.0.1", bitsandbytes="0.43.3"),
+    "2025-10": dict(torch="2.8.0", transformers="4.57.1", peft="0.18.0", accelerate="1.15.0", bitsandbytes="0.50.2"),
+    "2026-11": dict(torch="2.14.1", transformers="5.24.0", peft="0.21.2", accelerate="1.15.0", bitsandbytes="0.50.2"),
+}
+DEVICE_BYTES = 84_974_239_744  # the null GPU's size where the case does not set NULLGPU_BYTES
+GPUS = {"80": "A100 SXM4 80GB", "90": "H100 SXM5 80GB"}  # by NULLGPU_SM
+
+DEFAULTS = dict(
+    id=None, config=None, overrides={}, world=1, rank=0, plan="single", dtype="bfloat16", quant=None, dq=True, storage="uint8",
+    kbit=False, adapter=None, autocast_adapter=True, bf16=False, mb=1, seq=512, ga=1, ckpt="none", optim="adamw_torch",
+    attn="sdpa", clip=1.0, steps=3, loader="cuda", layer=None, liger=False, use_orig=True, offload=False, env={}, ds=None,
+    snapshot=None, stacks=False, alloc_env={})
+ADAPTER_KEYS = {"r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "target_modules", "modules_to_save", "rank_pattern", "dtype"}
+ADAPTER_NEUTRAL = {"bias": "none", "fan_in_fan_out": False, "init_lora_weights": True, "inference_mode": False, "task_type": "CAUSAL_LM"}
+CHECKPOINTING = {"none": False, "reentrant": {"use_reentrant": True}, "nonreentrant": {"use_reentrant": False}}
+PLANS = {"single", "ddp", "fsdp1-full-shard", "fsdp1-no-shard", "fsdp2", "fsdp2-no-reshard"}
+OPTIMIZERS = {"adamw_torch", "adamw_torch_fused", "sgd"}
+
+
+class Unexpressed(Exception):
+    """Why a case is no job."""
+
+
+class Job:
+    """sections: the job file; scope: why the job is outside of what the tool promises so far, or None."""
+
+    def __init__(self, sections, plan, rank=0, limit=None, lazy=False, scope=None):
+        self.sections, self.plan, self.rank, self.limit, self.lazy, self.scope = sections, plan, rank, limit, lazy, scope
+
+    def yaml(self, memory=None):
+        sections = dict(self.sections)
+        if memory is not None:
+            sections["cluster"] = dict(sections["cluster"], memory=f"{memory}B")
+        lines = ["schema: 1"]
+        for name, value in sections.items():
+            if isinstance(value, dict):
+                lines.append(f"{name}:")
+                lines += [f"  {k}: {json.dumps(v)}" for k, v in value.items()]
+            else:
+                lines.append(f"{name}: {json.dumps(value)}")
+        return "\n".join(lines) + "\n"
+
+
+def at_least(version, *wanted):
+    return tuple(int(x) for x in re.findall(r"\d+", version)[:len(wanted)]) >= wanted
+
+
+def method_of(case):
+    if not case.get("adapter"):
+        return "full"
+    return "qlora" if case.get("quant") else "lora"
+
+
+def out_of_scope(c):
+    """What comes in later versions of the tool."""
+    if c["plan"].startswith("zero") or c["ds"]:
+        return "DeepSpeed"
+    if c["plan"] not in PLANS:
+        return f"plan {c['plan']}"
+    if c["offload"]:
+        return "CPU offload"
+    if c["optim"] not in OPTIMIZERS:
+        return f"optimizer {c['optim']}"
+    if c["quant"] == "int8":
+        return "8-bit quantization"
+    return None
+
+
+def from_case(case, versions, shared):
+    """The Job of an oracle case under these library versions; raises Unexpressed."""
+    unknown = sorted(set(case) - set(DEFAULTS))
+    if unknown:
+        raise Unexpressed("unknown keys of the case: " + ", ".join(unknown))
+    c = dict(DEFAULTS, **case)
+    if not c["config"]:
+        raise Unexpressed("the case names no config")
+    if c["env"]:
+        raise Unexpressed("launcher variables: " + ", ".join(f"{k}={v}" for k, v in sorted(c["env"].items())))
+    config = os.path.join(shared, c["config"])
+    wraps_other = c["layer"] and c["plan"].startswith("fsdp") and not is_decoder_layer(config, c["layer"])
+    if wraps_other:
+        raise Unexpressed(f"wrapped class {c['layer']}")
+    memory_env, allocator = dict(c["alloc_env"]), None
+    for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
+        allocator = memory_env.pop(name, None) or allocator
+    sm, lazy = str(memory_env.pop("NULLGPU_SM", "80")), str(memory_env.pop("NULLGPU_LAZY_EVENTS", "0")) == "1"
+    limit = int(memory_env.pop("NULLGPU_BYTES", DEVICE_BYTES)) - int(memory_env.pop("NULLGPU_CONTEXT_BYTES", 0))
+    if memory_env:
+        raise Unexpressed("environment: " + ", ".join(sorted(memory_env)))
+    if sm not in GPUS:
+        raise Unexpressed(f"compute capability {sm}")
+
+    model = {"config": os.path.abspath(config)}
+    if c["overrides"]:
+        model["overrides"] = c["overrides"]
+    model.update(dtype=c["dtype"], loading="gpu" if c["loader"] == "cuda" else "cpu")
+    sections = {"model": model}
+    if c["quant"]:
+        sections["quantization"] = dict(quant_type=c["quant"], double_quant=bool(c["dq"]), quant_storage=c["storage"],
+                                        compute_dtype=c["dtype"], prepare_kbit=bool(c["kbit"]))
+    elif c["kbit"]:
+        raise Unexpressed("prepare_model_for_kbit_training without quantization")
+    if c["adapter"]:
+        sections["adapter"] = adapter_section(c["adapter"], c["autocast_adapter"])
+    sections["training"] = dict(
+        micro_batch_size=c["mb"], seq_len=c["seq"], gradient_accumulation_steps=c["ga"],
+        gradient_checkpointing=CHECKPOINTING[c["ckpt"]], mixed_precision="bf16" if c["bf16"] else "no", optimizer=c["optim"],
+        max_grad_norm=c["clip"], attn_implementation=c["attn"], loss="liger" if c["liger"] else "plain")
+    if c["steps"] != DEFAULTS["steps"]:
+        sections["training"]["num_steps"] = c["steps"]
+    sections["cluster"] = dict(gpu=GPUS[sm], world_size=c["world"], gpus_per_node=min(8, c["world"]), memory=f"{limit}B", margin="0%")
+    if lazy:
+        sections["cluster"]["event_policy"] = "at_synchronize"
+    if allocator:
+        sections["allocator"] = allocator
+    name, options = plan_of(c, versions)
+    sections["plans"] = {name: options} if options else [name]
+    sections["stack"] = {k: v for k, v in versions.items() if k in STACKS["2025-10"]}
+    return Job(sections, name, rank=c["rank"], limit=limit, lazy=lazy, scope=out_of_scope(c))
+
+
+def adapter_section(adapter, autocast):
+    strange = sorted(k for k, v in adapter.items() if k not in ADAPTER_KEYS and ADAPTER_NEUTRAL.get(k, ...) != v)
+    if strange:
+        raise Unexpressed("arguments of LoraConfig: " + ", ".join(strange))
+    section = {"type": "lora"}
+    section.update((k, v) for k, v in adapter.items() if k in ADAPTER_KEYS)
+    if not autocast:
+        section["autocast_adapter_dtype"] = False
+    return section
+
+
+def plan_of(c, versions):
+    """(our plan, its options) of a case: with several ranks the Trainer makes `single` a DDP run, with one no DDP wraps."""
+    plan, options = c["plan"], {}
+    if plan in ("single", "ddp"):
+        return ("ddp" if c["world"] > 1 else "single"), options
+    local = c["quant"] in ("nf4", "fp4") and c["storage"] in ("uint8", "int8") and at_least(versions["accelerate"], 1, 14)
+    if local and plan in ("fsdp2", "fsdp2-no-reshard"):
+        # accelerate >= 1.14 hands such a base to fully_shard as ignored_params
+        options = {"reshard_after_forward": False} if plan == "fsdp2-no-reshard" else {}
+        plan = "fsdp2-local-base"
+    if plan.startswith("fsdp1") and not c["use_orig"]:
+        options["use_orig_params"] = False
+    if c["offload"]:
+        options["cpu_offload"] = True
+    return plan, options
+
+
+def is_decoder_layer(config, layer):
+    try:
+        with open(config) as f:
+            return layer == json.load(f)["architectures"][0].replace("ForCausalLM", "DecoderLayer")
+    except (OSError, ValueError, KeyError, IndexError):
+        return False
