@@ -54,30 +54,33 @@ struct EfficientBackward final : Node {
     const Tensor rng = seed.saved() ? seed.unpack(ctx) : Tensor(), off = offset.saved() ? offset.unpack(ctx) : Tensor();
     const std::int64_t batch = qs.size(0), heads = qs.size(1), kv_heads = ks.size(1), rows = qs.size(2), width = qs.size(3);
     constexpr Op kOp = Op::efficient_backward;
-    const Tensor laid = grads[0].transpose(1, 2);
-    const Tensor grad = laid.contiguous() ? laid : empty(ctx, laid.shape(), laid.dtype(), Op::contiguous);
     Grads result(3);
-    const auto like = [&](const Tensor& x) {
-      return empty(ctx, {batch, x.size(2), x.size(1), x.size(3)}, x.dtype(), kOp).transpose(1, 2);
-    };
-    result[0] = like(qs), result[1] = like(ks), result[2] = like(vs);
-    Tensor dk_expanded, dv_expanded;
-    if (kv_heads != heads) {
-      dk_expanded = empty(ctx, {batch, ks.size(2), heads, width}, ks.dtype(), kOp);
-      dv_expanded = empty(ctx, {batch, ks.size(2), heads, width}, vs.dtype(), kOp);
+    {
+      const Tensor laid = grads[0].transpose(1, 2);
+      const Tensor grad = laid.contiguous() ? laid : empty(ctx, laid.shape(), laid.dtype(), Op::contiguous);
+      const auto like = [&](const Tensor& x) {
+        return empty(ctx, {batch, x.size(2), x.size(1), x.size(3)}, x.dtype(), kOp).transpose(1, 2);
+      };
+      result[0] = like(qs), result[1] = like(ks), result[2] = like(vs);
+      Tensor dk_expanded, dv_expanded;
+      if (kv_heads != heads) {
+        dk_expanded = empty(ctx, {batch, ks.size(2), heads, width}, ks.dtype(), kOp);
+        dv_expanded = empty(ctx, {batch, ks.size(2), heads, width}, vs.dtype(), kOp);
+      }
+      Tensor delta;
+      if (qs.dtype() == DType::float32) {  // (grad * out).sum(-1), turned and made contiguous: this kernel wants it made
+        Tensor product = empty(ctx, {batch, rows, heads, width}, DType::float32, Op::mul);
+        Tensor sum = empty(ctx, {batch, rows, heads}, DType::float32, Op::sum);
+        delta = empty(ctx, {batch, heads, rows}, DType::float32, Op::contiguous);
+        sum.reset(), product.reset();
+      } else {
+        delta = empty(ctx, {batch, heads, rows}, DType::float32, kOp);
+      }
+      const Tile tile = backward_tile(qs.dtype(), width, ctx.device.traits().compute_capability);
+      const Tensor workspace = empty(ctx, {workspace_bytes(tile, batch * heads, rows, width)}, DType::uint8, kOp);
+      delta.reset();
     }
-    Tensor delta;
-    if (qs.dtype() == DType::float32) {  // (grad * out).sum(-1), turned and made contiguous: this kernel wants it made
-      Tensor product = empty(ctx, {batch, rows, heads, width}, DType::float32, Op::mul);
-      Tensor sum = empty(ctx, {batch, rows, heads}, DType::float32, Op::sum);
-      delta = empty(ctx, {batch, heads, rows}, DType::float32, Op::contiguous);
-      sum.reset(), product.reset();
-    } else {
-      delta = empty(ctx, {batch, heads, rows}, DType::float32, kOp);
-    }
-    const Tile tile = backward_tile(qs.dtype(), width, ctx.device.traits().compute_capability);
-    const Tensor workspace = empty(ctx, {workspace_bytes(tile, batch * heads, rows, width)}, DType::uint8, kOp);
-    delta.reset();
+    drop_unwanted(*this, result);
     return result;
   }
   void release() override {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tensor/factories.h"
+#include "tensor/reduction.h"
 
 namespace qlp {
 namespace {
@@ -29,9 +30,11 @@ void fit(Context& ctx, Tensor& grad, const Node::InputMeta& meta) {
   if (grad.shape() != meta.shape && grad.numel() != meta.shape.numel()) {
     Shape kept = grad.shape();
     const int extra = static_cast<int>(grad.shape().rank()) - static_cast<int>(meta.shape.rank());
+    DimensionMask reduced = 0;
     for (int i = 0; i < static_cast<int>(kept.rank()); ++i)
-      if (i < extra || meta.shape[i - extra] == 1) kept = kept.with(i, 1);
-    grad = empty(ctx, kept, grad.dtype(), Op::sum);
+      if (i < extra || meta.shape[i - extra] == 1) kept = kept.with(i, 1), reduced |= 1U << i;
+    const Tensor whole = std::exchange(grad, empty(ctx, kept, grad.dtype(), Op::sum));
+    reduction_scratch(ctx, whole, reduced, Op::sum);
     if (kept != meta.shape) grad = grad.view(meta.shape);
   }
   if (grad.dtype() != meta.dtype) grad = empty_like(ctx, grad, meta.dtype, Op::to_copy);

@@ -45,22 +45,23 @@ struct FlashBackward final : Node {
     const Tensor rng = seed.saved() ? seed.unpack(ctx) : Tensor(), off = offset.saved() ? offset.unpack(ctx) : Tensor();
     const std::int64_t batch = qs.size(0), heads = qs.size(1), kv_heads = ks.size(1), rows = qs.size(2);
     const std::int64_t columns = ks.size(2), width = qs.size(3);
-    const Tensor laid = grads[0].transpose(1, 2);
-    const Tensor grad = laid.contiguous() ? laid : empty(ctx, laid.shape(), laid.dtype(), Op::contiguous);
     Grads result(3);
-    result[0] = empty_like(ctx, qs, Op::flash_backward);
-    result[1] = empty_like(ctx, ks, Op::flash_backward);
-    result[2] = empty_like(ctx, vs, Op::flash_backward);
-    const std::int64_t padded = round_up_to(rows, 128);
-    const Tensor softmax_d = empty(ctx, {batch, heads, padded}, DType::float32, Op::flash_backward);
-    const Tensor dq_accum = empty(ctx, {batch, padded, heads, padded_width(width)}, DType::float32, Op::flash_backward);
-    Tensor dk_expanded, dv_expanded;
-    if (kv_heads != heads) {
-      dk_expanded = empty(ctx, {batch, columns, heads, width}, ks.dtype(), Op::flash_backward);
-      dv_expanded = empty(ctx, {batch, columns, heads, width}, vs.dtype(), Op::flash_backward);
-      dv_expanded.reset();
-      dk_expanded.reset();
+    {
+      const Tensor laid = grads[0].transpose(1, 2);
+      const Tensor grad = laid.contiguous() ? laid : empty(ctx, laid.shape(), laid.dtype(), Op::contiguous);
+      result[0] = empty_like(ctx, qs, Op::flash_backward);
+      result[1] = empty_like(ctx, ks, Op::flash_backward);
+      result[2] = empty_like(ctx, vs, Op::flash_backward);
+      const std::int64_t padded = round_up_to(rows, 128);
+      const Tensor softmax_d = empty(ctx, {batch, heads, padded}, DType::float32, Op::flash_backward);
+      const Tensor dq_sum = empty(ctx, {batch, padded, heads, padded_width(width)}, DType::float32, Op::flash_backward);
+      Tensor dk_expanded, dv_expanded;
+      if (kv_heads != heads) {
+        dk_expanded = empty(ctx, {batch, columns, heads, width}, ks.dtype(), Op::flash_backward);
+        dv_expanded = empty(ctx, {batch, columns, heads, width}, vs.dtype(), Op::flash_backward);
+      }
     }
+    drop_unwanted(*this, result);
     return result;
   }
   void release() override {

@@ -6,6 +6,7 @@
 #include "autograd/record.h"
 #include "autograd/views.h"
 #include "tensor/factories.h"
+#include "tensor/reduction.h"
 
 namespace qlp {
 namespace {
@@ -30,17 +31,22 @@ struct LinearBackward final : Node {
     if (wants(0)) out[0] = gemm(ctx, {out_features, in}, dtype), out[0].impl()->is_view = true;  // transposed twice
     if (wants(1) && !addmm_) out[1] = gemm(ctx, {rows, in}, dtype);
     if (wants(1)) out[1] = out[1].view(x_shape);
-    if (wants(2)) out[2] = empty(ctx, {1, out_features}, grad.dtype(), Op::sum).view({out_features});
+    if (wants(2)) {
+      out[2] = empty(ctx, {1, out_features}, grad.dtype(), Op::sum).view({out_features});
+      reduction_scratch(ctx, grad.view({rows, out_features}), 1, Op::sum);
+    }
     return out;
   }
-  void release() override { x.release(), weight.release(); }
+  void release() override {  // by name: mm's are self and mat2, addmm's are mat1 and mat2
+    if (addmm_) x.release(), weight.release();
+    else weight.release(), x.release();
+  }
   void set_addmm() { addmm_ = true; }
 
  private:
   bool addmm_ = false;
 };
 
-/// BmmBackward0 and the expands and views around it.
 struct BmmBackward final : Node {
   using Node::Node;
   SavedTensor a, b;
@@ -87,17 +93,21 @@ Tensor linear(Context& ctx, const Tensor& input, const Tensor& stored_weight, co
 }
 
 Tensor batched_matmul(Context& ctx, const Tensor& left, const Tensor& right) {
-  const Tensor b = autocast_low(ctx, right);
-  const Tensor a = autocast_low(ctx, left);
+  const Tensor b4 = autocast_low(ctx, right);
+  const Tensor a4 = autocast_low(ctx, left);
+  // Batch and heads become one dimension: a copy where they do not lie behind each other.
+  const std::int64_t count = a4.size(0) * a4.size(1);
+  const Tensor a = reshape(ctx, a4, {count, a4.size(2), a4.size(3)});
+  const Tensor b = reshape(ctx, b4, {count, b4.size(2), b4.size(3)});
   const auto node = record<BmmBackward>(ctx, a, b);
   if (node) {
     node->a_shape = a.shape(), node->b_shape = b.shape(), node->dtype = a.dtype();
     if (node->wants(0)) node->b.save(ctx, b);
     if (node->wants(1)) node->a.save(ctx, a);
   }
-  Tensor out = gemm(ctx, a.shape().with(-1, b.size(-1)), a.dtype(), Op::bmm);
+  const Tensor out = gemm(ctx, a.shape().with(-1, b.size(-1)), a.dtype(), Op::bmm);
   set_history(out, node);
-  return out;
+  return reshape(ctx, out, a4.shape().with(-1, b4.size(-1)));
 }
 
 }  // namespace qlp

@@ -15,4 +15,10 @@ Ref<N> record(Context& ctx, const Operands&... operands) {
   return node;
 }
 
+/// Gradients that a kernel makes in any case go where nobody wants them.
+inline void drop_unwanted(const Node& node, Grads& grads) {
+  for (std::size_t i = 0; i < grads.size(); ++i)
+    if (!node.wants(i)) grads[i].reset();
+}
+
 }  // namespace qlp

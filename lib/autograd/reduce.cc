@@ -1,6 +1,7 @@
 #include "autograd/reduce.h"
 
 #include "autograd/autocast.h"
+#include "autograd/pointwise.h"
 #include "autograd/record.h"
 #include "tensor/factories.h"
 
@@ -74,7 +75,9 @@ Tensor mean_last(Context& ctx, const Tensor& a) {
 }
 
 Tensor softmax(Context& ctx, const Tensor& a, DType dtype) {
-  return softmax_like(ctx, a, dtype, Op::softmax, Op::softmax_backward);
+  // Only float16 is read as it is: the kernel converts that on the way (ATen/native/SoftMax.cpp).
+  const Tensor x = a.dtype() == DType::float16 && dtype == DType::float32 ? a : to(ctx, a, dtype);
+  return softmax_like(ctx, x, dtype, Op::softmax, Op::softmax_backward);
 }
 
 Tensor cross_entropy(Context& ctx, const Tensor& logits, const Tensor& labels) {

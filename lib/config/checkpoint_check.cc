@@ -41,7 +41,7 @@ Result<NodePtr> read_header(const std::string& path, const FileReader& files) {
 }
 
 /// Elements of all parameters in a header; none where a shape is not one.
-std::optional<std::uint64_t> count_in(const Node& header) {
+std::optional<std::uint64_t> count_in(const TextNode& header) {
   std::uint64_t total = 0;
   for (const auto& tensor : header.entries) {
     if (tensor.key == "__metadata__" || tensor.key.ends_with(kRotaryBuffer)) continue;
@@ -64,7 +64,7 @@ struct Count {
 };
 
 /// Counted from total_size, which is in bytes: right where all tensors have the checkpoint's dtype.
-std::optional<Count> count_in_index(const Node& index, const std::string& path, const ModelSpec& spec) {
+std::optional<Count> count_in_index(const TextNode& index, const std::string& path, const ModelSpec& spec) {
   const auto* metadata = find(index, "metadata");
   const auto* total_size = metadata ? find(*metadata, "total_size") : nullptr;
   const auto bytes = total_size ? number_of(*total_size) : Unexpected{std::string()};
@@ -80,7 +80,7 @@ std::optional<Count> count_in_index(const Node& index, const std::string& path, 
 }
 
 /// The safetensors files that make up the checkpoint: those of the index, or all there are.
-std::set<std::string> shards_of(const Node* index, const std::vector<std::string>& names) {
+std::set<std::string> shards_of(const TextNode* index, const std::vector<std::string>& names) {
   std::set<std::string> shards;
   if (const auto* map = index ? find(*index, "weight_map") : nullptr) {
     for (const auto& entry : map->entries) shards.insert(entry.value->text);

@@ -20,7 +20,7 @@ constexpr std::array<NotSupported, 9> kMethods{{
     {"torchao", "its packed weights are not planned yet"},
 }};
 
-void refuse(const ConfigFields& fields, std::string_view key, const Node* at, const std::string& message) {
+void refuse(const ConfigFields& fields, std::string_view key, const TextNode* at, const std::string& message) {
   fields.findings().error("not-supported", fields.place_of(key, at), message);
 }
 

@@ -5,14 +5,14 @@
 namespace qlp {
 namespace {
 
-const Node* given(const Node& config, std::string_view name) {
+const TextNode* given(const TextNode& config, std::string_view name) {
   const auto* node = name.empty() ? nullptr : find(config, name);
   return node && node->kind != NodeKind::null ? node : nullptr;
 }
 
 }  // namespace
 
-const Node* ConfigFields::find(const FieldNames& names) const {
+const TextNode* ConfigFields::find(const FieldNames& names) const {
   for (auto name : names)
     if (const auto* node = given(config_, name)) return node;
   return nullptr;
@@ -23,7 +23,7 @@ bool ConfigFields::is_null(std::string_view name) const {
   return node && node->kind == NodeKind::null;
 }
 
-KeyPlace ConfigFields::place_of(std::string_view name, const Node* value) const {
+KeyPlace ConfigFields::place_of(std::string_view name, const TextNode* value) const {
   return {std::string(name), value ? value->position : config_.position};
 }
 
@@ -32,7 +32,7 @@ void ConfigFields::note_default(std::string_view name, const std::string& value)
 }
 
 void ConfigFields::check_agreement(const FieldNames& names) const {
-  const Node* first = nullptr;
+  const TextNode* first = nullptr;
   std::string_view first_name;
   for (auto name : names) {
     const auto* node = given(config_, name);

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "config/findings.h"
-#include "config/node.h"
+#include "config/text_node.h"
 
 namespace qlp {
 
@@ -18,11 +18,11 @@ using FieldNames = std::array<std::string_view, 6>;
 /// they disagree).
 class ConfigFields {
  public:
-  ConfigFields(const Node& config, Findings& findings) : config_(config), findings_(findings) {}
+  ConfigFields(const TextNode& config, Findings& findings) : config_(config), findings_(findings) {}
 
   /// The value, or null where it is absent or null.
-  const Node* find(const FieldNames& names) const;
-  const Node* find(std::string_view name) const { return find(FieldNames{name}); }
+  const TextNode* find(const FieldNames& names) const;
+  const TextNode* find(std::string_view name) const { return find(FieldNames{name}); }
   /// Whether the key is there with the value null.
   bool is_null(std::string_view name) const;
 
@@ -36,14 +36,14 @@ class ConfigFields {
   std::optional<std::string> text(std::string_view name) const;
 
   void note_default(std::string_view name, const std::string& value) const;
-  KeyPlace place_of(std::string_view name, const Node* value) const;
+  KeyPlace place_of(std::string_view name, const TextNode* value) const;
   Findings& findings() const { return findings_; }
-  const Node& config() const { return config_; }
+  const TextNode& config() const { return config_; }
 
  private:
   void check_agreement(const FieldNames& names) const;
 
-  const Node& config_;
+  const TextNode& config_;
   Findings& findings_;
 };
 

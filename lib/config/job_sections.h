@@ -13,7 +13,7 @@ namespace qlp {
 
 /// One section of the file, or its absence.
 struct Section {
-  const Node* node;
+  const TextNode* node;
   KeyPlace place;
 };
 

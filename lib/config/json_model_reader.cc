@@ -27,7 +27,7 @@ constexpr FieldNames kPositions{"max_position_embeddings", "n_positions",       
 constexpr std::array<std::string_view, 6> kExpertKeys{"num_experts",     "num_local_experts", "n_routed_experts",
                                                       "moe_num_experts", "ffn_config",        "moe_layers"};
 
-void refuse_model(const ConfigFields& fields, std::string_view key, const Node* at, const std::string& message) {
+void refuse_model(const ConfigFields& fields, std::string_view key, const TextNode* at, const std::string& message) {
   fields.findings().error("unsupported-model", fields.place_of(key, at), message);
 }
 
@@ -93,7 +93,7 @@ void read_heads(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spe
                                 std::to_string(spec.num_key_value_heads) + " key and value heads");
 }
 
-bool slides(const Node& item) { return item.text == "sliding_attention"; }
+bool slides(const TextNode& item) { return item.text == "sliding_attention"; }
 
 /// Qwen: full attention up to max_window_layers, sliding from there on; `layer_types` says the same layer by layer.
 void read_qwen_window(const ConfigFields& fields, std::int64_t class_default, ModelSpec& spec) {
@@ -226,8 +226,8 @@ std::string name_of_model(const std::string& path) {
 
 }  // namespace
 
-NodePtr overlaid(const Node& base, const Node& changes) {
-  auto result = std::make_shared<Node>(base);
+NodePtr overlaid(const TextNode& base, const TextNode& changes) {
+  auto result = std::make_shared<TextNode>(base);
   for (const auto& change : changes.entries) {
     std::erase_if(result->entries, [&](const Entry& e) { return e.key == change.key; });
     result->entries.push_back(change);
@@ -235,7 +235,7 @@ NodePtr overlaid(const Node& base, const Node& changes) {
   return result;
 }
 
-Result<ModelDocument> model_from_config(const Node& config, const std::string& name) {
+Result<ModelDocument> model_from_config(const TextNode& config, const std::string& name) {
   Findings findings;
   const ConfigFields fields(config, findings);
   if (config.kind != NodeKind::map)
@@ -269,7 +269,7 @@ Result<ModelDocument> model_from_config(const Node& config, const std::string& n
   return document;
 }
 
-Result<ModelDocument> read_model_config(const std::string& path, const FileReader& files, const Node* overrides) {
+Result<ModelDocument> read_model_config(const std::string& path, const FileReader& files, const TextNode* overrides) {
   const bool directory = files.kind_of(path) == FileReader::Kind::directory;
   const auto file = directory ? (std::filesystem::path(path) / "config.json").lexically_normal().string() : path;
   const auto text = read_text(file, files);

@@ -58,7 +58,7 @@ class JsonParser {
 
   NodePtr value(int depth) {
     if (depth > kDeepest) fail("nested too deep");
-    auto node = std::make_shared<Node>();
+    auto node = std::make_shared<TextNode>();
     node->position = position_;
     if (peek() == '{') {
       map(*node, depth);
@@ -74,7 +74,7 @@ class JsonParser {
     return node;
   }
 
-  void map(Node& node, int depth) {
+  void map(TextNode& node, int depth) {
     node.kind = NodeKind::map;
     next();
     skip_space();
@@ -94,7 +94,7 @@ class JsonParser {
     }
   }
 
-  void sequence(Node& node, int depth) {
+  void sequence(TextNode& node, int depth) {
     node.kind = NodeKind::sequence;
     next();
     skip_space();
@@ -175,7 +175,7 @@ class JsonParser {
   }
 
   /// A number, true, false, null, Infinity, -Infinity or NaN.
-  void word(Node& node) {
+  void word(TextNode& node) {
     const auto start = at_;
     while (!at_end() && std::string_view{" \t\n\r,:]}[{\""}.find(peek()) == std::string_view::npos) {
       ++at_;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "config/node.h"
+#include "config/text_node.h"
 
 namespace qlp {
 

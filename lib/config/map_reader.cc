@@ -24,7 +24,7 @@ std::string join_path(std::string_view section, std::string_view key) {
   return section.empty() ? std::string(key) : std::string(section) + "." + std::string(key);
 }
 
-MapReader::MapReader(const Node* node, KeyPlace place, Findings& findings)
+MapReader::MapReader(const TextNode* node, KeyPlace place, Findings& findings)
     : node_(node), place_(std::move(place)), findings_(findings) {
   if (!node_ || node_->kind == NodeKind::map) return;
   findings_.error("wrong-type", place_, "expected a map of keys and values, found " + describe(*node_));
@@ -34,7 +34,7 @@ MapReader::MapReader(const Node* node, KeyPlace place, Findings& findings)
 
 bool MapReader::has(std::string_view key) const { return node_ && find(*node_, key); }
 
-const Node* MapReader::take(std::string_view key) {
+const TextNode* MapReader::take(std::string_view key) {
   if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.push_back(key);
   return node_ ? find(*node_, key) : nullptr;
 }

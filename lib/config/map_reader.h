@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "base/dtype.h"
 #include "config/findings.h"
-#include "config/node.h"
+#include "config/text_node.h"
 #include "plan/job_names.h"
 
 namespace qlp {
@@ -39,7 +39,7 @@ struct NotSupported {
 class MapReader {
  public:
   /// `node` may be null: the section is absent, and so are all of its keys. `place` is that of the section.
-  MapReader(const Node* node, KeyPlace place, Findings& findings);
+  MapReader(const TextNode* node, KeyPlace place, Findings& findings);
 
   const KeyPlace& place() const { return place_; }
   /// The place of a key's value; that of the section where it is absent.
@@ -47,7 +47,7 @@ class MapReader {
   Findings& findings() { return findings_; }
 
   /// Marks the key as known. Null where it is absent.
-  const Node* take(std::string_view key);
+  const TextNode* take(std::string_view key);
   /// Whether the file has the key.
   bool has(std::string_view key) const;
   void require(std::string_view key, std::string_view what);
@@ -91,7 +91,7 @@ class MapReader {
   void finish(std::span<const NotSupported> not_supported = {});
 
  private:
-  const Node* node_;
+  const TextNode* node_;
   KeyPlace place_;
   Findings& findings_;
   std::vector<std::string_view> known_;

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "config/file_reader.h"
 #include "config/map_reader.h"
-#include "config/node.h"
+#include "config/text_node.h"
 #include "model/model_spec.h"
 #include "plan/job_spec.h"
 
@@ -27,16 +27,16 @@ struct ModelDocument {
 /// "inconsistent-shapes", "not-supported".
 /// In a directory with safetensors headers or an index, what they hold is compared with the count from the shapes:
 /// equal, or larger by a second copy of a tied embedding; anything else is a warning ("parameter-count").
-Result<ModelDocument> read_model_config(const std::string& path, const FileReader& files, const Node* overrides);
+Result<ModelDocument> read_model_config(const std::string& path, const FileReader& files, const TextNode* overrides);
 
 /// The same from a file that was parsed already.
-Result<ModelDocument> model_from_config(const Node& config, const std::string& name);
+Result<ModelDocument> model_from_config(const TextNode& config, const std::string& name);
 
 /// Shapes spelled out under the names of config.json, strictly: the `model` section of a job, or a file of
 /// configs/models. Reads its keys from `map` but does not finish it; errors and defaults go to its findings.
 ModelSpec read_shapes(MapReader& map);
 
 /// `base` with the keys of `changes` replaced or added.
-NodePtr overlaid(const Node& base, const Node& changes);
+NodePtr overlaid(const TextNode& base, const TextNode& changes);
 
 }  // namespace qlp

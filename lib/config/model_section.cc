@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<DType, 3> kFloats{DType::float32, DType::float16, DType::bfloat16};
 
 /// A map under `overrides`, whose keys replace those of the model's description. Null where there is none.
-const Node* take_overrides(MapReader& map) {
+const TextNode* take_overrides(MapReader& map) {
   const auto* node = map.take("overrides");
   if (!node) return nullptr;
   MapReader check(node, map.place_of("overrides"), map.findings());

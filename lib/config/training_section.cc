@@ -121,7 +121,7 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
   spec.max_grad_norm = map.number_or("max_grad_norm", {}, 1.0);
   spec.attention = map.choice_or("attn_implementation", Attention::sdpa, kOtherAttention);
   spec.loss = map.choice_or("loss", Loss::plain);
-  spec.num_steps = map.integer_or("num_steps", {1, kMostSteps}, 3);
+  spec.num_steps = map.integer_or("num_steps", {1, kMostSteps}, spec.num_steps);
   map.finish();
   return spec;
 }

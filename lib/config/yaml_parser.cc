@@ -128,13 +128,13 @@ class TreeBuilder : public YAML::EventHandler {
 
  private:
   struct Open {
-    std::shared_ptr<Node> node;
+    std::shared_ptr<TextNode> node;
     YAML::anchor_t anchor;
     bool has_key = false;  ///< of a map: the key of the next value was read
   };
 
-  std::shared_ptr<Node> make(NodeKind kind, const YAML::Mark& mark) const {
-    auto node = std::make_shared<Node>();
+  std::shared_ptr<TextNode> make(NodeKind kind, const YAML::Mark& mark) const {
+    auto node = std::make_shared<TextNode>();
     node->kind = kind;
     node->position = place_(mark);
     return node;

@@ -61,6 +61,7 @@ TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
   options.item_count = !stack.counts_items_on_device() ? ItemCount::host_number
                        : stack.item_count_is_float()   ? ItemCount::device_float
                                                        : ItemCount::device_int64;
+  options.adds_loss_in_place = stack.adds_loss_in_place();
   options.clips = training.max_grad_norm > 0;
   options.autocast = training.bf16;
   options.outputs_to_fp32 = training.bf16;
@@ -124,6 +125,7 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
     run.timeline.finish(allocator.stats());
     run.end = allocator.stats();
     run.last_event = run.timeline.event_count() - 1;
+    device.retire();
   }
   return run;
 }

@@ -45,12 +45,27 @@ void check_quantized(const JobSpec& job, Diagnostics& refusals) {
                                "training.mixed_precision", "set mixed_precision to bf16, or adapter.dtype to bfloat16"));
 }
 
+/// What the check for changed parameters stops at (_flat_param.py, _writeback_orig_params; torch 2.4 to 2.14): the frozen
+/// parameters that PEFT leaves beside the adapters, and those of a flat parameter that accelerate has upcast.
+void check_no_shard(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
+  if (plan.sharding_strategy != ShardingStrategy::no_shard || !plan.use_orig_params) return;
+  const bool upcast = job.training.bf16 && job.dtype != DType::float32;
+  if (!job.adapter && !upcast) return;
+  refusals.push_back(refusal("fsdp1-no-shard-writeback",
+                             std::string("FSDP1 with NO_SHARD and use_orig_params stops at the first forward pass ") +
+                                 (job.adapter ? "of a model with frozen parameters"
+                                              : "of 16-bit weights that accelerate turns into float32") +
+                                 ": 'Cannot writeback when the parameter shape changes'",
+                             "plans.fsdp1-no-shard.use_orig_params", "set use_orig_params to false, or plan ddp"));
+}
+
 }  // namespace
 
 Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::int64_t rank,
                                    const StackProfile& stack) {
   Diagnostics refusals;
   if (job.quantization) check_quantized(job, refusals);
+  check_no_shard(job, plan, refusals);
   if (job.adapter && job.adapter->use_dora)
     refusals.push_back(refusal("fsdp1-dora", "DoRA under FSDP1 is not worked out yet", "adapter.use_dora",
                                "plan fsdp2 instead"));

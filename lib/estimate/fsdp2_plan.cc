@@ -51,7 +51,7 @@ void check_stack(const JobSpec& job, const StackProfile& stack, Diagnostics& ref
                                "refuses",
                                "adapter.modules_to_save",
                                "train the embedding with LoRA, or untie it from the head in the checkpoint"));
-  const bool casts_in_recomputation = stack.fully_shard().casts_everywhere;
+  const bool casts_in_recomputation = stack.fully_shard().casts_everywhere || stack.layers_checkpoint_forward();
   if (job.model.family == Family::olmo2 && job.training.bf16 && !casts_in_recomputation &&
       job.training.gradient_checkpointing == GradientCheckpointing::nonreentrant)
     refusals.push_back(refusal("fsdp2-recomputed-dtype",
@@ -95,6 +95,7 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
   if (upcast == Fsdp2Upcast::whole_model && job.dtype == DType::float32) upcast = Fsdp2Upcast::none;
   setup.preparation = {.upcast = upcast,
                        .reshard_after_forward = plan.reshard_after_forward,
+                       .copies_in_optimizer = !stack.fsdp2_drops_optimizer_parameters(),
                        .splits_root = stack.fsdp2_splits_root(),
                        .finds_final_norm = !job.adapter,
                        .ignores_quantized = plan.local_base};

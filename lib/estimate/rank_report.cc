@@ -97,7 +97,10 @@ RankReport rank_report(const DryRun& run, std::int64_t rank, bool with_inventori
     report.top_tensors = inventory(live, run.modules);
     if (report.top_tensors.size() > kTopTensors) report.top_tensors.resize(kTopTensors);
   }
-  if (training_phase) report.training_peak.categories = by_category(timeline.live_at(training_phase->allocated.event));
+  if (training_phase == whole_phase)
+    report.training_peak.categories = report.peak.categories;
+  else if (training_phase)
+    report.training_peak.categories = by_category(timeline.live_at(training_phase->allocated.event));
   for (const Phase& phase : timeline.phases()) {
     PhaseReport row;
     row.name = phase.name, row.phase = glossary_phase(phase.name);

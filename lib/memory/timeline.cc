@@ -3,6 +3,7 @@
 #include <cassert>
 #include <limits>
 #include <stdexcept>
+#include <unordered_map>
 
 namespace qlp {
 
@@ -60,25 +61,30 @@ TimelineEvent Timeline::event(std::uint32_t index) const {
 
 std::vector<LiveAllocation> Timeline::live_at(std::uint32_t event_index) const {
   assert(event_index < event_count());
-  std::vector<bool> freed;
-  std::vector<AllocationLabel> labels;
+  std::vector<std::uint8_t> freed(allocations_.size());
+  AllocationId made_until = 0;
+  std::uint32_t relabelled_until = 0;
   for (std::uint32_t i = 0; i <= event_index; ++i) {
     const auto [kind, index] = event(i);
-    if (kind == TimelineEvent::Kind::allocate) {
-      const Allocation& made = allocations_[index];
-      freed.push_back(false);
-      labels.push_back({static_cast<Category>(made.category), made.op, made.module});
-    } else if (kind == TimelineEvent::Kind::free) {
-      freed[index] = true;
-    } else if (kind == TimelineEvent::Kind::relabel) {
-      labels[relabellings_[index].id] = relabellings_[index].label;
-    }
+    if (kind == TimelineEvent::Kind::free)
+      freed[index] = 1;
+    else if (kind == TimelineEvent::Kind::allocate)
+      made_until = index + 1;
+    else if (kind == TimelineEvent::Kind::relabel)
+      relabelled_until = index + 1;
   }
   std::vector<LiveAllocation> live;
-  for (AllocationId id = 0; id < freed.size(); ++id) {
+  std::unordered_map<AllocationId, std::size_t> position;
+  for (AllocationId id = 0; id < made_until; ++id) {
     if (freed[id]) continue;
     const Allocation& made = allocations_[id];
-    live.push_back({id, made.requested, std::uint64_t{made.units} * 512, made.stream, made.phase, labels[id]});
+    if (relabelled_until) position.emplace(id, live.size());
+    live.push_back({id, made.requested, std::uint64_t{made.units} * 512, made.stream, made.phase,
+                    {static_cast<Category>(made.category), made.op, made.module}});
+  }
+  for (std::uint32_t i = 0; i < relabelled_until; ++i) {
+    const auto found = position.find(relabellings_[i].id);
+    if (found != position.end()) live[found->second].label = relabellings_[i].label;
   }
   return live;
 }

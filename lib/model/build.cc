@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/target_matching.h"
+#include "nn/lora_linear.h"
 
 namespace qlp {
 namespace {
@@ -18,17 +19,33 @@ class Builder {
     parts.embedding = std::make_unique<Embedding>("model.embed_tokens", spec_.vocab_size, spec_.hidden_size);
     for (std::int64_t i = 0; i < spec_.num_hidden_layers; ++i) parts.layers.push_back(layer(i));
     parts.norm = norm("model.norm", spec_.hidden_size);
-    parts.rotary = std::make_unique<RotaryEmbedding>("model.rotary_emb", rotary_width());
+    parts.rotary = std::make_unique<RotaryEmbedding>("model.rotary_emb", rotary_width(), rotary_style(),
+                                                     options_.model_behaviour);
     parts.head = head(*parts.embedding);
     if (options_.adapter && is_saved_module(*options_.adapter, "model.embed_tokens")) parts.embedding->train_copy();
     const ModelTraits traits{.scales_embedding = spec_.family == Family::gemma2,
                              .caps_logits = spec_.final_logit_softcapping.has_value(),
-                             .sliding_window = spec_.sliding_window.value_or(0)};
+                             .sliding_window = spec_.sliding_window.value_or(0),
+                             .layers_narrow_masks = spec_.family == Family::gemma2,
+                             .caches_in_training = spec_.family != Family::gemma2,
+                             .kernel = options_.attention,
+                             .mask_maker = mask_maker()};
     return std::make_unique<CausalLm>(std::move(parts), traits);
   }
   std::size_t adapted() const { return adapted_; }
 
  private:
+  RotaryStyle rotary_style() const {
+    const ModelBehaviour& behaviour = options_.model_behaviour;
+    return {.float_tables = spec_.family == Family::olmo2 && behaviour.olmo2_float_tables,
+            .joins_rest = spec_.family == Family::phi3 && behaviour.phi3_joins_rest};
+  }
+  /// Where masking_utils.py does not, the models make their masks in one of two ways.
+  MaskMaker mask_maker() const {
+    const ModelBehaviour& behaviour = options_.model_behaviour;
+    if (behaviour.has_masking_utils) return behaviour.broadcasts_masks ? MaskMaker::broadcast : MaskMaker::mapped;
+    return spec_.family == Family::mistral || spec_.family == Family::phi3 ? MaskMaker::windowed : MaskMaker::triangular;
+  }
   std::int64_t rotary_width() const {
     return static_cast<std::int64_t>(static_cast<double>(spec_.head_dim) * spec_.partial_rotary_factor);
   }
@@ -104,7 +121,8 @@ class Builder {
 
   /// Gemma 2 alternates, the first layer slides; the others slide everywhere or nowhere.
   bool slides(std::int64_t index) const {
-    return spec_.sliding_window && (spec_.family != Family::gemma2 || index % 2 == 0);
+    if (!spec_.sliding_window || index < spec_.first_sliding_layer) return false;
+    return spec_.family != Family::gemma2 || index % 2 == 0;
   }
 
   std::unique_ptr<GatedMlp> mlp(const std::string& prefix) {

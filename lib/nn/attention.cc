@@ -33,16 +33,13 @@ SelfAttention::Heads SelfAttention::project(Context& ctx, const Tensor& hidden) 
   };
   AttentionProjections& p = projections_;
   if (p.qkv) {
-    const Tensor fused = p.qkv->forward(ctx, hidden);
-    const std::int64_t q = shape_.heads * shape_.head_dim, kv = shape_.kv_heads * shape_.head_dim;
-    const auto part = [&](std::int64_t width, std::int64_t heads) {
-      Tensor x = slice(ctx, fused, -1, width);
-      x = reshape(ctx, x, {batch, rows, heads, shape_.head_dim});
-      return transpose(ctx, x, 1, 2);
-    };
-    Tensor qs = part(q, shape_.heads);
-    Tensor ks = part(kv, shape_.kv_heads);
-    return {std::move(qs), std::move(ks), part(kv, shape_.kv_heads)};
+    Tensor fused = p.qkv->forward(ctx, hidden);
+    const Tensor q = slice(ctx, fused, -1, shape_.heads * shape_.head_dim);
+    const Tensor k = slice(ctx, fused, -1, shape_.kv_heads * shape_.head_dim);
+    const Tensor v = slice(ctx, fused, -1, shape_.kv_heads * shape_.head_dim);
+    Tensor query = heads_first(q, shape_.heads, nullptr);
+    Tensor key = heads_first(k, shape_.kv_heads, nullptr);
+    return {std::move(query), std::move(key), heads_first(v, shape_.kv_heads, nullptr), std::move(fused)};
   }
   RmsNorm* per_head_q = p.norm_per_head ? p.q_norm.get() : nullptr;
   RmsNorm* per_head_k = p.norm_per_head ? p.k_norm.get() : nullptr;
@@ -61,7 +58,8 @@ SelfAttention::Heads SelfAttention::project(Context& ctx, const Tensor& hidden) 
   return {std::move(q), std::move(k), std::move(v)};
 }
 
-Tensor SelfAttention::forward(Context& ctx, const Tensor& input, const LayerInputs& inputs) {
+Tensor SelfAttention::forward(Context& ctx, const Tensor& input, const LayerInputs& inputs,
+                              Tensor& weights) {
   return call(ctx, input, [&](const Tensor& hidden) {
     Heads heads = project(ctx, hidden);
     {
@@ -76,7 +74,7 @@ Tensor SelfAttention::forward(Context& ctx, const Tensor& input, const LayerInpu
       heads.k = keys, heads.v = values;
     }
     const Tensor& mask = shape_.sliding ? inputs.sliding_mask : inputs.mask;
-    Tensor out = shape_.kernel == AttentionKernel::eager ? eager(ctx, heads, mask) : sdpa(ctx, heads, mask);
+    Tensor out = shape_.kernel == AttentionKernel::eager ? eager(ctx, heads, mask, weights) : sdpa(ctx, heads, mask);
     out = reshape(ctx, out, {hidden.size(0), hidden.size(1), shape_.heads * shape_.head_dim});
     out = projections_.o->forward(ctx, out);
     return out;
@@ -95,11 +93,11 @@ Tensor SelfAttention::sdpa(Context& ctx, const Heads& heads, const Tensor& mask)
 }
 
 /// Gives [B, S, heads, D].
-Tensor SelfAttention::eager(Context& ctx, const Heads& heads, const Tensor& mask) {
+Tensor SelfAttention::eager(Context& ctx, const Heads& heads, const Tensor& mask, Tensor& weights) {
   const std::int64_t groups = shape_.heads / shape_.kv_heads;
   const Tensor k = repeat_kv(ctx, heads.k, groups);
   const Tensor v = repeat_kv(ctx, heads.v, groups);
-  Tensor weights = batched_matmul(ctx, heads.q, transpose(ctx, k, 2, 3));
+  weights = batched_matmul(ctx, heads.q, transpose(ctx, k, 2, 3));
   weights = scale(ctx, weights);
   if (shape_.softcap) {
     weights = scale(ctx, weights, Op::div);
@@ -107,10 +105,7 @@ Tensor SelfAttention::eager(Context& ctx, const Heads& heads, const Tensor& mask
     weights = scale(ctx, weights);
   }
   if (mask.defined()) weights = add(ctx, weights, mask);
-  {
-    const Tensor probabilities = softmax(ctx, weights, DType::float32);
-    weights = to(ctx, probabilities, heads.q.dtype());
-  }
+  weights = to(ctx, softmax(ctx, weights, DType::float32), heads.q.dtype());
   Tensor out = batched_matmul(ctx, weights, v);
   out = transpose(ctx, out, 1, 2);
   return contiguous(ctx, out);

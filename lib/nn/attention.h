@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "nn/behaviour.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "nn/rotary.h"
@@ -15,10 +16,12 @@ enum class AttentionKernel : std::uint8_t { sdpa, eager, flash_attention_2 };
 
 /// What every layer of a forward pass gets beside the hidden states.
 struct LayerInputs {
+  // Python drops them from the last to the first.
   RotaryTables rotary;
+  Tensor sliding_mask;                       ///< as below, of layers with a sliding window
+  Tensor mask;                               ///< [B, 1, S, S] or none: causal
   Tensor positions;                          ///< cache_position and position_ids, kept by checkpointed layers
-  Tensor mask;                               ///< [1, 1, S, S] or none: causal
-  Tensor sliding_mask;                       ///< the same of layers with a sliding window
+  bool narrows_mask = false;                 ///< layers with a window narrow the mask themselves
   std::vector<std::pair<Tensor, Tensor>>* cache = nullptr;  ///< keys and values by layer, if a cache is filled
 };
 
@@ -41,17 +44,19 @@ class SelfAttention final : public Module {
  public:
   SelfAttention(std::string name, const AttentionShape& shape, AttentionProjections projections,
                 const ModelBehaviour& behaviour, std::size_t layer);
-  /// hidden [B, S, H]
-  Tensor forward(Context& ctx, const Tensor& hidden, const LayerInputs& inputs);
+  /// hidden [B, S, H]. `weights` are the probabilities that the eager kernel gives too.
+  Tensor forward(Context& ctx, const Tensor& hidden, const LayerInputs& inputs, Tensor& weights);
+  bool slides() const { return shape_.sliding; }
   AttentionProjections& projections() { return projections_; }
 
  private:
   struct Heads {
     Tensor q, k, v;  ///< [B, heads, S, D]
+    Tensor fused;    ///< of which they are parts, where one projection makes all
   };
   Heads project(Context& ctx, const Tensor& hidden);
   Tensor sdpa(Context& ctx, const Heads& heads, const Tensor& mask);
-  Tensor eager(Context& ctx, const Heads& heads, const Tensor& mask);
+  Tensor eager(Context& ctx, const Heads& heads, const Tensor& mask, Tensor& weights);
 
   AttentionShape shape_;
   AttentionProjections projections_;

@@ -1,5 +1,6 @@
 #include "nn/causal_lm.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "autograd/checkpoint.h"
@@ -32,17 +33,44 @@ Tensor CausalLm::run_layer(Context& ctx, DecoderLayer& layer, const Tensor& hidd
   return checkpointed(hooked, hidden);
 }
 
+void CausalLm::make_masks(Context& ctx, const Tensor& hidden, LayerInputs& inputs) const {
+  if (traits_.kernel == AttentionKernel::flash_attention_2) return;  // the kernel knows what to leave out
+  const bool eager = traits_.kernel == AttentionKernel::eager;
+  const std::int64_t window = traits_.sliding_window;
+  MaskRequest request{.batch = hidden.size(0), .rows = hidden.size(1), .additive = eager, .dtype = hidden.dtype()};
+  const bool window_cuts = window && request.rows >= window;
+  if (traits_.mask_maker == MaskMaker::triangular || traits_.mask_maker == MaskMaker::windowed) {
+    const bool windowed = traits_.mask_maker == MaskMaker::windowed && window;
+    inputs.narrows_mask = traits_.layers_narrow_masks;
+    if (!eager && !inputs.narrows_mask && !(windowed && window_cuts)) return;
+    request.extra_column = !inputs.narrows_mask;
+    if (windowed) request.window = window;
+    inputs.mask = inputs.sliding_mask = make_causal_mask(ctx, request, traits_.mask_maker);
+    return;
+  }
+  const auto slides = [](const auto& layer) { return layer->attention().slides(); };
+  if (eager && !std::all_of(parts_.layers.begin(), parts_.layers.end(), slides))
+    inputs.mask = make_causal_mask(ctx, request, traits_.mask_maker);
+  if ((eager || window_cuts) && std::any_of(parts_.layers.begin(), parts_.layers.end(), slides)) {
+    request.window = window;
+    inputs.sliding_mask = make_causal_mask(ctx, request, traits_.mask_maker);
+  }
+}
+
 Tensor CausalLm::decode(Context& ctx, const Tensor& ids, CausalLmOutput& output, const RunOptions& options) {
-  Tensor embeds = parts_.embedding->forward(ctx, ids, options.input_requires_grad);
+  const bool scales_itself = traits_.scales_embedding && options.behaviour.embedding_scales_itself;
   LayerInputs inputs;
+  Tensor embeds = parts_.embedding->forward(ctx, ids, {options.input_requires_grad, scales_itself});
   inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::arange);
-  if (options.checkpointing == Checkpointing::none && options.behaviour.fills_cache) {
+  if (options.behaviour.adds_past_length) inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::add);
+  make_masks(ctx, embeds, inputs);
+  if (options.checkpointing == Checkpointing::none && options.behaviour.fills_cache && traits_.caches_in_training) {
     output.cache.resize(parts_.layers.size());
     inputs.cache = &output.cache;
   }
   Tensor hidden = embeds;
   inputs.rotary = parts_.rotary->forward(ctx, hidden, inputs.positions);
-  if (traits_.scales_embedding) hidden = scale(ctx, hidden);
+  if (traits_.scales_embedding && !scales_itself) hidden = scale(ctx, hidden);
   for (const auto& layer : parts_.layers) hidden = run_layer(ctx, *layer, hidden, inputs, options);
   hidden = parts_.norm->forward(ctx, hidden);
   return hidden;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "nn/causal_mask.h"
 #include "nn/decoder_layer.h"
 #include "nn/embedding.h"
 #include "nn/loss.h"
@@ -28,6 +29,11 @@ struct ModelTraits {
   bool scales_embedding = false;
   bool caps_logits = false;
   std::int64_t sliding_window = 0;  ///< 0: none
+  /// Gemma 2 of transformers 4.48 makes one causal mask, always, and its sliding layers narrow it.
+  bool layers_narrow_masks = false;
+  bool caches_in_training = true;  ///< not Gemma 2
+  AttentionKernel kernel = AttentionKernel::sdpa;
+  MaskMaker mask_maker = MaskMaker::broadcast;
 };
 
 struct CausalLmOutput {
@@ -53,6 +59,7 @@ class CausalLm final : public Module {
   CausalLmParts& parts() { return parts_; }
 
  private:
+  void make_masks(Context& ctx, const Tensor& hidden, LayerInputs& inputs) const;
   /// The hidden states after the final norm.
   Tensor decode(Context& ctx, const Tensor& ids, CausalLmOutput& output, const RunOptions& options);
   Tensor run_layer(Context& ctx, DecoderLayer& layer, const Tensor& hidden, const LayerInputs& inputs,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "autograd/pointwise.h"
+#include "nn/causal_mask.h"
 
 namespace qlp {
 
@@ -22,9 +23,18 @@ DecoderLayer::DecoderLayer(std::string name, NormPlacement placement, std::uniqu
 Tensor DecoderLayer::forward(Context& ctx, const Tensor& input, const LayerInputs& inputs) {
   const bool norms_first = placement_ != NormPlacement::after;
   const bool norms_last = placement_ != NormPlacement::before;
+  LayerInputs narrowed;
+  LayerMask window;
+  const bool narrows = inputs.narrows_mask && attention_->slides() && inputs.mask.defined();
+  if (narrows) {
+    window = narrow_to_window(ctx, inputs.mask);
+    narrowed = inputs;
+    narrowed.sliding_mask = window.mask;
+  }
+  Tensor weights;  // Python's name for them lives as long as the layer runs
   Tensor residual = input;
   Tensor hidden = norms_first ? norms_.input->forward(ctx, input) : input;
-  hidden = attention_->forward(ctx, hidden, inputs);
+  hidden = attention_->forward(ctx, hidden, narrows ? narrowed : inputs, weights);
   if (norms_last) hidden = norms_.post_attention->forward(ctx, hidden);
   hidden = add(ctx, residual, hidden);
 

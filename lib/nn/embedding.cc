@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "autograd/embedding.h"
+#include "autograd/pointwise.h"
 
 namespace qlp {
 
@@ -14,10 +15,11 @@ void Embedding::train_copy() {
   weight_ = &add_parameter("modules_to_save.default.weight", ParamRole::modules_to_save, weight_->shape);
 }
 
-Tensor Embedding::forward(Context& ctx, const Tensor& ids, bool requires_grad) {
+Tensor Embedding::forward(Context& ctx, const Tensor& ids, EmbeddingOutput output) {
   return call(ctx, ids, [&](const Tensor& indices) {
     Tensor out = embedding(ctx, indices, weight_->tensor);
-    if (requires_grad) set_requires_grad(out, true);
+    if (output.scaled) out = scale(ctx, out);
+    if (output.requires_grad) set_requires_grad(out, true);
     return out;
   });
 }

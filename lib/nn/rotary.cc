@@ -27,34 +27,59 @@ Tensor rotate(Context& ctx, const Tensor& x, const RotaryTables& tables) {
   return add(ctx, straight, turned);
 }
 
+/// The rotated part of a head, joined with what is not rotated.
+Tensor rotate_part(Context& ctx, const Tensor& x, const RotaryTables& tables) {
+  const std::int64_t width = tables.cos.size(-1), rest = x.size(-1) - width;
+  const Tensor turning = rest ? slice(ctx, x, -1, width) : x;
+  const Tensor passing = slice(ctx, x, -1, rest);
+  return cat(ctx, rotate(ctx, turning, tables), passing, -1);
+}
 
 }  // namespace
 
-RotaryEmbedding::RotaryEmbedding(std::string name, std::int64_t width)
-    : Module(ModuleKind::rotary, std::move(name)), width_(width) {}
+RotaryEmbedding::RotaryEmbedding(std::string name, std::int64_t width, RotaryStyle style, const ModelBehaviour& behaviour)
+    : Module(ModuleKind::rotary, std::move(name)),
+      width_(width),
+      style_(style),
+      by_mul_(behaviour.rotary_by_mul),
+      scales_late_(behaviour.rotary_scales_late) {}
 
 RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Tensor& positions) {
   const Scoped name(ctx.module, label());
   const Scoped grad_mode(ctx.grad_enabled, false);
   const std::int64_t rows = positions.size(-1);
-  const Tensor frequencies = to(ctx, inv_freq_, DType::float32);  // a copy where FSDP1 has cast the buffer
-  const Tensor places = to(ctx, positions, DType::float32);
-  const Tensor angles = gemm(ctx, {1, width_ / 2, rows}, DType::float32, Op::bmm);
-  const Tensor both = empty(ctx, {1, rows, width_}, DType::float32, Op::cat);
+  Tensor angles, places;
+  if (by_mul_) {
+    places = to(ctx, positions, DType::float32);
+    const Tensor frequencies = to(ctx, inv_freq_, DType::float32);  // a copy where FSDP1 has cast the buffer
+    angles = empty(ctx, {1, rows, width_ / 2}, DType::float32, Op::mul);
+    places.reset();
+  }
+  const Tensor frequencies = by_mul_ ? Tensor() : to(ctx, inv_freq_, DType::float32);
+  if (!by_mul_) {
+    places = to(ctx, positions, DType::float32);
+    angles = gemm(ctx, {1, width_ / 2, rows}, DType::float32, Op::bmm);
+  }
+  Tensor both = empty(ctx, {1, rows, width_}, DType::float32, Op::cat);
   Tensor cos = scale(ctx, both, Op::cos);
-  cos = scale(ctx, cos);
+  if (!scales_late_) cos = scale(ctx, cos);
   Tensor sin = scale(ctx, both, Op::sin);
+  if (scales_late_) cos = scale(ctx, cos);
   sin = scale(ctx, sin);
-  // The casts are arguments of one return: the float32 tables outlive both.
-  return {to(ctx, cos, like.dtype()), to(ctx, sin, like.dtype())};
+  const DType dtype = style_.float_tables ? DType::float32 : like.dtype();
+  RotaryTables tables{to(ctx, cos, dtype), to(ctx, sin, dtype), style_.float_tables, style_.joins_rest};
+  places.reset(), angles.reset(), both.reset(), cos.reset(), sin.reset();  // as Python drops its locals
+  return tables;
 }
 
 Rotated apply_rotary(Context& ctx, const Tensor& q, const Tensor& k, const RotaryTables& tables) {
   const RotaryTables wide{tables.cos.view({1, 1, tables.cos.size(1), tables.cos.size(2)}),
                           tables.sin.view({1, 1, tables.sin.size(1), tables.sin.size(2)})};
-  Tensor turned_q = rotate(ctx, q, wide);
-  Tensor turned_k = rotate(ctx, k, wide);
-  return {std::move(turned_q), std::move(turned_k)};
+  const auto turn = tables.joins_rest ? rotate_part : rotate;
+  Tensor turned_q = turn(ctx, q, wide);
+  Tensor turned_k = turn(ctx, k, wide);
+  if (!tables.casts_back) return {std::move(turned_q), std::move(turned_k)};
+  return {to(ctx, turned_q, q.dtype()), to(ctx, turned_k, k.dtype())};
 }
 
 }  // namespace qlp

@@ -11,17 +11,6 @@ namespace {
 
 constexpr std::int64_t kChunk = 65536;  // elements; MultiTensorApply.cuh, kChunkSize
 
-/// max_norm / (total_norm + 1e-6), clamped; the gradients are multiplied in place.
-void scale_in_place(Context& ctx, const Tensor& norm) {
-  Tensor quotient;
-  {
-    const Tensor sum = empty(ctx, {}, norm.dtype(), Op::add);
-    quotient = empty(ctx, {}, norm.dtype(), Op::reciprocal);
-    quotient = empty(ctx, {}, norm.dtype(), Op::mul);
-  }
-  const Tensor clamped = empty(ctx, {}, norm.dtype(), Op::clamp);
-}
-
 }  // namespace
 
 std::vector<Tensor> foreach_norm(Context& ctx, const std::vector<Tensor>& gradients) {
@@ -34,7 +23,7 @@ std::vector<Tensor> foreach_norm(Context& ctx, const std::vector<Tensor>& gradie
   return norms;
 }
 
-Tensor total_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
+Tensor total_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, const ReduceNorm& reduce) {
   std::vector<std::vector<Tensor>> by_dtype;
   for (const Tensor& parameter : parameters) {
     const Tensor& grad = grad_of(parameter);
@@ -54,14 +43,29 @@ Tensor total_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
       for (Tensor& norm : foreach_norm(ctx, group)) norms.push_back(std::move(norm));
     }
     const Tensor stacked = empty(ctx, {static_cast<std::int64_t>(norms.size())}, dtype, Op::stack);
+    const Tensor reduced = reduce ? reduce(ctx, stacked) : Tensor();
     return empty(ctx, {}, dtype, Op::linear_norm);
   }
+}
+
+void scale_by_norm(Context& ctx, const Tensor& norm, const ReduceNorm& reduce) {
+  const auto scalar = [&](Op op) { return empty(ctx, {}, norm.dtype(), op); };
+  Tensor quotient;
+  {
+    const Tensor sum = scalar(Op::add);
+    {
+      const Tensor reduced = reduce ? reduce(ctx, sum) : Tensor();
+      quotient = scalar(Op::reciprocal);
+    }
+    quotient = scalar(Op::mul);
+  }
+  const Tensor clamped = scalar(Op::clamp);
 }
 
 Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
   const Scoped category(ctx.category, Category::workspace);
   Tensor total = total_grad_norm(ctx, parameters);
-  scale_in_place(ctx, total);
+  scale_by_norm(ctx, total);
   return total;
 }
 

@@ -33,7 +33,7 @@ struct TrainingSpec {
   double max_grad_norm = 1.0;  ///< 0: no clipping
   Attention attention = Attention::sdpa;
   Loss loss = Loss::plain;
-  std::int64_t num_steps = 3;  ///< optimizer steps that are run; the first has no optimizer state yet
+  std::int64_t num_steps = 2;  ///< optimizer steps that are run; the first has no optimizer state yet
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 

@@ -11,7 +11,12 @@ QuantBehaviour StackProfile::quant() const {
           .keeps_input = bnb < Version{0, 43, 2}};
 }
 
-AdapterBehaviour StackProfile::adapter() const { return {}; }
+AdapterBehaviour StackProfile::adapter() const {
+  const Version& peft = v_.peft;
+  return {.dora_reuses_base_result = peft >= Version{0, 14, 0},
+          .dora_is_variant = peft >= Version{0, 16, 0},
+          .dora_identity_in_adapter_dtype = peft >= Version{0, 19, 0}};
+}
 
 AttentionBehaviour StackProfile::attention() const {
   const Version& torch = v_.torch;
@@ -28,6 +33,14 @@ ModelBehaviour StackProfile::model() const {
           .grouped_attention = transformers >= Version{4, 52, 0} && v_.torch >= Version{2, 5, 0},
           .contiguous_attention = transformers < Version{4, 53, 0},
           .attention = attention(),
+          .has_masking_utils = transformers >= Version{4, 53, 0},
+          .broadcasts_masks = transformers >= Version{5, 0, 0},
+          .adds_past_length = transformers >= Version{5, 0, 0},
+          .rotary_by_mul = transformers >= Version{5, 0, 0},
+          .rotary_scales_late = transformers < Version{4, 50, 0},
+          .olmo2_float_tables = transformers >= Version{4, 50, 0},
+          .phi3_joins_rest = transformers >= Version{4, 50, 0},
+          .embedding_scales_itself = transformers >= Version{5, 0, 0},
           .slices_hidden_states = true,
           .shifts_labels = transformers >= Version{4, 50, 0},
           .item_count_on_host = !counts_items_on_device()};
@@ -39,7 +52,8 @@ Fsdp2Behaviour StackProfile::fully_shard() const {
           .copies_on_one_rank = torch >= Version{2, 9, 0},
           .keeps_recomputed = torch >= Version{2, 10, 0},
           .drops_reduced_early = torch >= Version{2, 12, 0},
-          .casts_everywhere = torch >= Version{2, 14, 0}};
+          .casts_everywhere = torch >= Version{2, 14, 0},
+          .reduces_norms_first = torch >= Version{2, 14, 0}};
 }
 
 Fsdp2Upcast StackProfile::fsdp2_upcast() const {

@@ -38,8 +38,14 @@ class StackProfile {
   /// transformers modeling_layers.py, 4.53.
   bool layers_checkpoint_themselves() const { return v_.transformers >= Version{4, 53, 0}; }
 
+  /// A layer's forward checkpoints itself, so all hooks stand outside of the region; before, its __call__ did, hooks
+  /// included. transformers modeling_layers.py, 5.23.
+  bool layers_checkpoint_forward() const { return v_.transformers >= Version{5, 23, 0}; }
+
   /// The Trainer keeps the number of label tokens as a tensor, gathered from all ranks. transformers trainer.py, 4.50.
   bool counts_items_on_device() const { return v_.transformers >= Version{4, 50, 0}; }
+  /// The running sum of losses is added to in place. transformers trainer.py, 5.0.
+  bool adds_loss_in_place() const { return v_.transformers >= Version{5, 0, 0}; }
   /// That number is divided once more, by what the ranks share, which makes it a float. transformers trainer.py, 5.0.
   bool item_count_is_float() const { return v_.transformers >= Version{5, 0, 0}; }
 
@@ -53,6 +59,9 @@ class StackProfile {
   bool has_fsdp2() const { return v_.torch >= Version{2, 6, 0} && v_.accelerate >= Version{1, 6, 0}; }
   /// What accelerate's fsdp2_prepare_model does to parameters in 16 bit under mixed precision. fsdp_utils.py.
   Fsdp2Upcast fsdp2_upcast() const;
+  /// While parameters are cut, the optimizer holds tensors of one element in their place; before, empty copies of them.
+  /// accelerate accelerator.py, 1.9 (1.8 did not, 1.10 does).
+  bool fsdp2_drops_optimizer_parameters() const { return v_.accelerate >= Version{1, 9, 0}; }
   /// Embedding and head are units of their own. accelerate fsdp_utils.py, 1.14 (huggingface/accelerate 4015).
   bool fsdp2_splits_root() const { return v_.accelerate >= Version{1, 14, 0}; }
   /// 4-bit weights stored as integers stay whole on every rank. accelerate fsdp_utils.py, 1.14

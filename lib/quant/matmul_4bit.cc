@@ -7,6 +7,7 @@
 #include "quant/dequantize.h"
 #include "quant/gemm_dispatch.h"
 #include "tensor/factories.h"
+#include "tensor/reduction.h"
 
 namespace qlp {
 namespace {
@@ -29,11 +30,15 @@ struct MatMul4BitBackward final : Node {
     const Tensor& grad = grads[0];
     const std::int64_t out_features = grad.size(-1), in_features = weight.state->shape[1];
     Grads out(2);
-    if (wants(1)) out[1] = empty(ctx, without_first(grad.shape()), bias_dtype, Op::sum);
+    if (wants(1)) {
+      out[1] = empty(ctx, without_first(grad.shape()), bias_dtype, Op::sum);
+      reduction_scratch(ctx, grad, 1, Op::sum);
+    }
     if (wants(0)) {
       const Tensor dense = dequantized_as(ctx, *weight.state, grad.dtype());
       out[0] =
           gemm(ctx, {grad.numel() / out_features, in_features}, grad.dtype()).view(grad.shape().with(-1, in_features));
+      out[0].impl()->is_view = false;  // torch.matmul's _unsafe_view has no base
     }
     return out;
   }

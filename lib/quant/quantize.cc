@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "tensor/factories.h"
-#include "tensor/full_reduction.h"
+#include "tensor/reduction.h"
 
 namespace qlp {
 namespace {

@@ -7,7 +7,7 @@
 #include "autograd/pointwise.h"
 #include "optim/clip_grad_norm.h"
 #include "tensor/factories.h"
-#include "tensor/full_reduction.h"
+#include "tensor/reduction.h"
 
 namespace qlp {
 

@@ -26,6 +26,9 @@ struct Fsdp2Behaviour {
   bool drops_reduced_early = true;
   /// Inputs are cast in a recomputation too, and each module of a group casts (2.14; not in 2.8).
   bool casts_everywhere = true;
+  /// Clipping: the norms of all gradients are summed over the ranks before their common norm is taken, where it was that
+  /// one that was summed (DTensor's sharding of vector_norm; 2.14, not in 2.8).
+  bool reduces_norms_first = true;
 };
 
 struct Fsdp2Options {
@@ -47,6 +50,8 @@ enum class Fsdp2Upcast : std::uint8_t {
 struct Fsdp2Preparation {
   Fsdp2Upcast upcast = Fsdp2Upcast::none;
   bool reshard_after_forward = true;
+  /// The optimizer holds empty tensors as large as its parameters while these are cut, else of one element.
+  bool copies_in_optimizer = false;
   /// The embedding, and the final norm with the head, are units of their own (1.14 on). Before, the root holds them, and
   /// reshard_after_forward is said to it too.
   bool splits_root = true;

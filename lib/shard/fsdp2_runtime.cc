@@ -9,13 +9,13 @@
 namespace qlp {
 namespace {
 
-/// The parameters that the optimizer was made with are replaced by tensors of one element while they are cut
-/// (accelerator.py, _prepare_fsdp2).
-std::vector<Tensor> placeholders(Context& ctx, CausalLm& model) {
+/// What stands in the optimizer for parameters while they are cut (accelerator.py, _prepare_fsdp2).
+std::vector<Tensor> placeholders(Context& ctx, CausalLm& model, bool copies) {
   const Scoped category(ctx.category, Category::workspace);
   std::vector<Tensor> out;
   for (const Parameter* parameter : model.parameters())
-    if (parameter->trainable) out.push_back(empty(ctx, {1}, parameter->tensor.dtype(), Op::empty));
+    if (parameter->trainable)
+      out.push_back(empty(ctx, copies ? parameter->tensor.shape() : Shape{1}, parameter->tensor.dtype(), Op::empty));
   return out;
 }
 
@@ -29,6 +29,13 @@ std::vector<Tensor> cloned_nested_codes(Context& ctx, CausalLm& model) {
   return out;
 }
 
+/// A partial norm becomes one of all ranks: powers are summed, and the root is taken (_ops/_math_ops.py, _NormPartial).
+Tensor summed_over_ranks(Context& ctx, const Tensor& norm) {
+  const Tensor power = empty_like(ctx, norm, Op::pow);
+  const Tensor sum = empty_like(ctx, power, Op::all_reduce);
+  return empty_like(ctx, sum, Op::pow);
+}
+
 }  // namespace
 
 Fsdp2Runtime::Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& preparation)
@@ -36,7 +43,7 @@ Fsdp2Runtime::Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& 
 
 void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
   const Scoped grad_mode(ctx.grad_enabled, false);
-  const std::vector<Tensor> in_optimizer = placeholders(ctx, model);
+  const std::vector<Tensor> in_optimizer = placeholders(ctx, model, preparation_.copies_in_optimizer);
   if (preparation_.upcast == Fsdp2Upcast::trained_parameters) upcast_trained(ctx, model);
   const std::vector<Tensor> state_dict = cloned_nested_codes(ctx, model);
   fully_shard_.begin(model, [&](const Parameter& p) { return preparation_.ignores_quantized && p.quantize; });
@@ -94,31 +101,23 @@ void Fsdp2Runtime::begin_micro_step(Context&, bool sync) { fully_shard_.set_redu
 CausalLmOutput Fsdp2Runtime::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                                      const Tensor& num_items, const RunOptions& options) {
   Fsdp2State& root = fully_shard_.root();
+  const Tensor items = root.cast_input(ctx, num_items);
   root.pre_forward(ctx, model, ids);
-  CausalLmOutput output = model.forward(ctx, ids, labels, num_items, options);
+  CausalLmOutput output = model.forward(ctx, ids, labels, items, options);
   root.post_forward(ctx, {&output.loss, &output.logits});
   return output;
 }
 
-/// Norms of DTensors are those of this rank until somebody needs their value, which the division does.
+/// Norms of DTensors are partial until somebody needs their value on all ranks.
 Tensor Fsdp2Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
   const Scoped category(ctx.category, Category::workspace);
-  Tensor norm = total_grad_norm(ctx, parameters);
-  const auto scalar = [&](Op op) { return empty(ctx, {}, norm.dtype(), op); };
-  Tensor coefficient;
-  {
-    const Tensor sum = scalar(Op::add);
-    Tensor whole;
-    {
-      const Tensor power = scalar(Op::pow);
-      const Tensor reduced = scalar(Op::all_reduce);
-      whole = scalar(Op::pow);
-    }
-    coefficient = scalar(Op::reciprocal);
-    whole.reset();
-    coefficient = scalar(Op::mul);
+  if (fully_shard_.options().behaviour.reduces_norms_first) {
+    Tensor norm = total_grad_norm(ctx, parameters, summed_over_ranks);
+    scale_by_norm(ctx, norm);
+    return norm;
   }
-  const Tensor clamped = scalar(Op::clamp);
+  Tensor norm = total_grad_norm(ctx, parameters);
+  scale_by_norm(ctx, norm, summed_over_ranks);
   return norm;
 }
 

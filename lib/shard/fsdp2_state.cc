@@ -58,9 +58,9 @@ void Fsdp2State::post_forward(Context& ctx, std::vector<Tensor*> outputs) {
   cast_outputs(ctx, outputs);
 }
 
-Tensor Fsdp2State::cast_input(Context& ctx, Tensor input) {
+Tensor Fsdp2State::cast_input(Context& ctx, Tensor input) const {
   const auto& dtype = shared_.options.precision.param_dtype;
-  return dtype && is_floating(input.dtype()) ? to(ctx, input, *dtype) : input;
+  return dtype && input.defined() && is_floating(input.dtype()) ? to(ctx, input, *dtype) : input;
 }
 
 void Fsdp2State::cast_outputs(Context& ctx, const std::vector<Tensor*>& outputs) {

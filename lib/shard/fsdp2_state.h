@@ -35,10 +35,11 @@ class Fsdp2State final : public ForwardHooks {
   Tensor post_forward(Context& ctx, Module& module, Tensor output) override;
   /// The same for all results of a module; those that want a gradient get a hook.
   void post_forward(Context& ctx, std::vector<Tensor*> outputs);
+  /// An input of a module in the dtype of its parameters; anything but floats, or nothing, as it is.
+  Tensor cast_input(Context& ctx, Tensor input) const;
 
  private:
   Tensor begin_forward(Context& ctx, Tensor input);
-  Tensor cast_input(Context& ctx, Tensor input);
   void cast_outputs(Context& ctx, const std::vector<Tensor*>& outputs);
   void pre_backward(Context& ctx);
   static void final_callback(Context& ctx, Fsdp2Shared& shared);

@@ -1,5 +1,6 @@
 #include "step/attach_adapter.h"
 
+#include "nn/lora_linear.h"
 #include "step/load_order.h"
 #include "tensor/factories.h"
 
@@ -23,6 +24,7 @@ void make_adapters(Context& ctx, CausalLm& model, DType compute_dtype, const Loa
     const DType dtype = adapter_dtype(lora.weight(), compute_dtype, behaviour);
     for (LinearModule* matrix : {&lora.lora_a(), &lora.lora_b()})
       matrix->weight().tensor = empty(ctx, matrix->weight().shape, dtype, Op::parameter);
+    if (DoraLayer* dora = lora.dora()) dora->initialise(ctx, lora.dora_operands());
   });
 }
 

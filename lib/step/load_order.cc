@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace qlp {
@@ -19,24 +20,22 @@ std::string checkpoint_name(const Parameter& parameter) {
   return name;
 }
 
-/// "layers.2" before "layers.10".
-bool natural_less(const std::string& a, const std::string& b) {
-  std::size_t i = 0, j = 0;
-  const auto number = [](const std::string& text, std::size_t& at) {
-    std::uint64_t value = 0;
-    while (at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])))
-      value = value * 10 + static_cast<std::uint64_t>(text[at++] - '0');
-    return value;
-  };
-  while (i < a.size() && j < b.size()) {
-    if (std::isdigit(static_cast<unsigned char>(a[i])) && std::isdigit(static_cast<unsigned char>(b[j]))) {
-      const auto left = number(a, i), right = number(b, j);
-      if (left != right) return left < right;
-    } else if (a[i++] != b[j++]) {
-      return a[i - 1] < b[j - 1];
+/// A text that sorts as the name does in natural order: "layers.2" before "layers.10".
+std::string natural_key(const std::string& name) {
+  constexpr std::size_t kDigits = 6;
+  std::string key;
+  for (std::size_t i = 0; i < name.size();) {
+    std::size_t end = i;
+    while (end < name.size() && std::isdigit(static_cast<unsigned char>(name[end]))) ++end;
+    if (end > i) {
+      if (end - i < kDigits) key.append(kDigits - (end - i), '0');
+      key.append(name, i, end - i);
+      i = end;
+    } else {
+      key += name[i++];
     }
   }
-  return a.size() - i < b.size() - j;
+  return key;
 }
 
 using Named = std::pair<std::string, Parameter*>;
@@ -65,12 +64,12 @@ std::vector<Parameter*> load_order(CausalLm& model, DType dtype, Loader loader) 
       sort_file();
       file_start = names.size(), file_bytes = 0;
     }
-    names.emplace_back(checkpoint_name(*parameter), parameter);
+    std::string name = checkpoint_name(*parameter);
+    names.emplace_back(loader == Loader::by_name ? natural_key(name) : std::move(name), parameter);
     file_bytes += bytes;
   }
   if (loader == Loader::by_file) sort_file();
-  if (loader == Loader::by_name)
-    std::sort(names.begin(), names.end(), [](const Named& a, const Named& b) { return natural_less(a.first, b.first); });
+  if (loader == Loader::by_name) std::sort(names.begin(), names.end());
   std::vector<Parameter*> order;
   for (const auto& [name, parameter] : names) order.push_back(parameter);
   return order;

@@ -26,7 +26,6 @@ void Trainer::train(Context& ctx) {
   for (std::int64_t step = 1; step <= options_.num_steps; ++step) {
     if (step > 1) begin_phase_("micro" + std::to_string(micro_ + 1) + ".forward");
     count_items(ctx);
-    if (step == 1) begin_phase_("micro1.forward");
     const std::int64_t last = options_.gradient_accumulation_steps;
     for (std::int64_t i = 1; i <= last; ++i) {
       micro_step(ctx, i == last);
@@ -40,7 +39,7 @@ void Trainer::train(Context& ctx) {
   }
   begin_phase_("end");
   store_flos(ctx);
-  num_items_.reset(), total_loss_.reset(), step_loss_.reset();
+  num_items_.reset(), total_loss_.reset(), step_loss_.reset(), grad_norm_.reset();
 }
 
 void Trainer::make_optimizer() {
@@ -88,6 +87,7 @@ Tensor Trainer::compute_loss(Context& ctx, const Tensor& ids, const Tensor& labe
 void Trainer::micro_step(Context& ctx, bool sync) {
   ++micro_;
   runtime_.begin_micro_step(ctx, sync);
+  if (micro_ == 1) begin_phase_("micro1.forward");
   const Shape batch{options_.micro_batch_size, options_.seq_len};
   Tensor ids = empty(ctx, batch, DType::int64, Op::input);
   Tensor labels = empty(ctx, batch, DType::int64, Op::input);
@@ -104,8 +104,11 @@ void Trainer::micro_step(Context& ctx, bool sync) {
 /// The running sum, behind a filter for losses that are not numbers.
 void Trainer::add_up_loss(Context& ctx) {
   scratch(ctx, 1, Op::ne);
-  const Tensor share = scalar(ctx, DType::float32, Op::div);
-  total_loss_ = scalar(ctx, DType::float32, Op::add);
+  {
+    const Tensor magnitude = scalar(ctx, DType::float32, Op::abs);
+    scratch(ctx, 1, Op::ne);
+  }
+  if (!options_.adds_loss_in_place) total_loss_ = scalar(ctx, DType::float32, Op::add);
 }
 
 /// The ranks tell each other how much they have computed (distributed_broadcast_scalars).

@@ -31,6 +31,7 @@ struct TrainerOptions {
   std::int64_t num_steps = 3;
   OptimizerKind optimizer = OptimizerKind::adamw_foreach;
   ItemCount item_count = ItemCount::device_int64;
+  bool adds_loss_in_place = false;  ///< tr_loss += (transformers 5.0)
   bool clips = true;
   bool autocast = false;         ///< accelerate wraps the forward pass in torch.autocast(bfloat16)
   bool outputs_to_fp32 = false;  ///< accelerate converts what the forward pass returns

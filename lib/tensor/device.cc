@@ -11,6 +11,7 @@ Block* Device::allocate(std::uint64_t bytes, StreamId stream, AllocationLabel la
 }
 
 void Device::free(Block* block) {
+  if (retired_) return;
   timeline_.freed(block->tag);
   allocator_.free(block);
 }

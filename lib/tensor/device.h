@@ -37,6 +37,8 @@ class Device {
 
   void synchronize();
   void empty_cache();
+  /// The run is over: what still lives may go without being recorded or given back.
+  void retire() { retired_ = true; }
 
   /// What the first matrix product of a thread on a stream takes, and keeps.
   void use_cublas(LaunchThread thread, StreamId stream);
@@ -50,6 +52,7 @@ class Device {
   Timeline& timeline_;
   DeviceTraits traits_;
   std::vector<Workspace> workspaces_;
+  bool retired_ = false;
 };
 
 }  // namespace qlp

@@ -15,9 +15,9 @@ namespace qlp {
 
 enum class NodeKind : std::uint8_t { null, scalar, sequence, map };
 
-struct Node;
+struct TextNode;
 /// Parts of a tree may be in several places at once: YAML's aliases, keys of one file laid over another.
-using NodePtr = std::shared_ptr<const Node>;
+using NodePtr = std::shared_ptr<const TextNode>;
 
 struct Entry {
   std::string key;
@@ -25,7 +25,7 @@ struct Entry {
   NodePtr value;
 };
 
-struct Node {
+struct TextNode {
   NodeKind kind = NodeKind::null;
   Position position;
   std::string text;            ///< of a scalar
@@ -35,16 +35,16 @@ struct Node {
 };
 
 /// The value under a key; of duplicates the last, as Python reads JSON. Null pointer where there is none.
-const Node* find(const Node& map, std::string_view key);
+const TextNode* find(const TextNode& map, std::string_view key);
 
 /// "a map", "the text 'abc'", "null": what was found, for messages.
-std::string describe(const Node& node);
+std::string describe(const TextNode& node);
 
 /// Typed readings of one value. Integers are decimal digits without leading zeros, numbers are finite, booleans are
 /// true and false. The error says what is wrong and what was expected.
-Result<std::int64_t, std::string> integer_of(const Node& node);
-Result<double, std::string> number_of(const Node& node);
-Result<bool, std::string> boolean_of(const Node& node);
-Result<std::string, std::string> text_of(const Node& node);
+Result<std::int64_t, std::string> integer_of(const TextNode& node);
+Result<double, std::string> number_of(const TextNode& node);
+Result<bool, std::string> boolean_of(const TextNode& node);
+Result<std::string, std::string> text_of(const TextNode& node);
 
 }  // namespace qlp

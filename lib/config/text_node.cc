@@ -1,4 +1,4 @@
-#include "config/node.h"
+#include "config/text_node.h"
 
 #include <algorithm>
 #include <charconv>
@@ -22,21 +22,21 @@ bool looks_octal(std::string_view text) {
   return digits.size() > 1 && digits.front() == '0' && all_digits(digits);
 }
 
-Unexpected<std::string> not_a(std::string_view what, const Node& node) {
+Unexpected<std::string> not_a(std::string_view what, const TextNode& node) {
   return {"expected " + std::string(what) + ", found " + describe(node)};
 }
 
-bool is_plain(const Node& node) { return node.kind == NodeKind::scalar && !node.quoted; }
+bool is_plain(const TextNode& node) { return node.kind == NodeKind::scalar && !node.quoted; }
 
 }  // namespace
 
-const Node* find(const Node& map, std::string_view key) {
+const TextNode* find(const TextNode& map, std::string_view key) {
   const auto entry =
       std::find_if(map.entries.rbegin(), map.entries.rend(), [&](const Entry& e) { return e.key == key; });
   return entry == map.entries.rend() ? nullptr : entry->value.get();
 }
 
-std::string describe(const Node& node) {
+std::string describe(const TextNode& node) {
   constexpr std::size_t kLongest = 40;
   switch (node.kind) {
     case NodeKind::null:
@@ -58,7 +58,7 @@ std::string describe(const Node& node) {
   return (node.quoted ? "the text '" : "'") + shown + "'";
 }
 
-Result<std::int64_t, std::string> integer_of(const Node& node) {
+Result<std::int64_t, std::string> integer_of(const TextNode& node) {
   if (!is_plain(node)) return not_a("an integer", node);
   if (looks_octal(node.text))
     return Unexpected{"the leading 0 of " + describe(node) + " would make it octal elsewhere: write it without"};
@@ -71,7 +71,7 @@ Result<std::int64_t, std::string> integer_of(const Node& node) {
   return value;
 }
 
-Result<double, std::string> number_of(const Node& node) {
+Result<double, std::string> number_of(const TextNode& node) {
   if (!is_plain(node)) return not_a("a number", node);
   if (looks_octal(node.text))
     return Unexpected{"the leading 0 of " + describe(node) + " would make it octal elsewhere: write it without"};
@@ -84,7 +84,7 @@ Result<double, std::string> number_of(const Node& node) {
   return value;
 }
 
-Result<bool, std::string> boolean_of(const Node& node) {
+Result<bool, std::string> boolean_of(const TextNode& node) {
   if (is_plain(node)) {
     if (node.text == "true" || node.text == "True" || node.text == "TRUE") return true;
     if (node.text == "false" || node.text == "False" || node.text == "FALSE") return false;
@@ -92,7 +92,7 @@ Result<bool, std::string> boolean_of(const Node& node) {
   return not_a("true or false", node);
 }
 
-Result<std::string, std::string> text_of(const Node& node) {
+Result<std::string, std::string> text_of(const TextNode& node) {
   if (node.kind != NodeKind::scalar) return not_a("a text", node);
   return node.text;
 }

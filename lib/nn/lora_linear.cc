@@ -1,0 +1,77 @@
+#include "nn/lora_linear.h"
+
+#include <utility>
+
+#include "autograd/pointwise.h"
+
+namespace qlp {
+
+LoraLinear::LoraLinear(std::string full_name, std::unique_ptr<LinearModule> base, const LoraOptions& options,
+                       const AdapterBehaviour& behaviour)
+    : LinearModule(ModuleKind::lora_linear, std::move(full_name)),
+      base_(std::move(base)),
+      options_(options),
+      behaviour_(behaviour) {
+  const Shape& weight = base_->weight().shape;
+  a_ = std::make_unique<Linear>(name() + ".lora_A.default", weight[1], options.r, false, ParamRole::lora_a,
+                                ModuleKind::lora_matrix);
+  b_ = std::make_unique<Linear>(name() + ".lora_B.default", options.r, weight[0], false, ParamRole::lora_b,
+                                ModuleKind::lora_matrix);
+  add_child(*base_), add_child(*a_), add_child(*b_);
+  if (!options.dora) return;
+  dora_ = std::make_unique<DoraLayer>(name() + ".lora_magnitude_vector.default", weight[0], behaviour);
+  add_child(*dora_);
+}
+
+Tensor LoraLinear::forward(Context& ctx, const Tensor& x) {
+  return call(ctx, x, [&](const Tensor& input) {
+    return base_->kind() == ModuleKind::linear_4bit ? on_4bit(ctx, input) : plain(ctx, input);
+  });
+}
+
+Tensor LoraLinear::delta(Context& ctx, const Tensor& x) {
+  Tensor t = options_.dropout ? dropout(ctx, x) : x;
+  t = a_->forward(ctx, t);
+  t = b_->forward(ctx, t);
+  return scale(ctx, t);
+}
+
+Tensor LoraLinear::dora_delta(Context& ctx, Tensor& x, const Tensor& result) {
+  if (!options_.dropout)
+    return dora_->forward(ctx, x, dora_operands(), behaviour_.dora_reuses_base_result ? result : Tensor());
+  Tensor dropped = dropout(ctx, x);
+  if (!behaviour_.dora_is_variant) x = dropped;
+  return dora_->forward(ctx, dropped, dora_operands(), {});
+}
+
+Tensor LoraLinear::plain(Context& ctx, const Tensor& input) {
+  Tensor result = base_->forward(ctx, input);
+  const DType result_dtype = result.dtype();
+  Tensor x = to(ctx, input, a_->weight().tensor.dtype());
+  {
+    const Tensor update = dora_ ? dora_delta(ctx, x, result) : delta(ctx, x);
+    result = add(ctx, result, update);
+  }
+  return to(ctx, result, result_dtype);
+}
+
+Tensor LoraLinear::on_4bit(Context& ctx, const Tensor& input) {
+  Tensor result = base_->forward(ctx, input);
+  result = clone(ctx, result);
+  const DType result_dtype = result.dtype();
+  const bool converts = !ctx.autocast.enabled;
+  Tensor x = converts ? to(ctx, input, a_->weight().tensor.dtype()) : input;
+  if (dora_ && behaviour_.dora_is_variant) {
+    {
+      const Tensor update = dora_delta(ctx, x, result);
+      result = add(ctx, result, update);
+    }
+    return converts ? to(ctx, result, result_dtype) : result;
+  }
+  Tensor output = dora_ ? dora_delta(ctx, x, result) : delta(ctx, x);
+  if (converts) output = to(ctx, output, result_dtype);
+  result = add(ctx, result, output);
+  return result;
+}
+
+}  // namespace qlp
