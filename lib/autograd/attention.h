@@ -6,12 +6,12 @@
 
 namespace qlp {
 
-/// FlashAttention 2. q [B, H, S, D], k and v [B, Hkv, S, D], 16-bit, D <= 256. Gives [B, H, S, D] that lies in memory as
-/// [B, S, H, D]. Heads of k and v may be fewer than those of q (the kernel groups them itself).
+/// FlashAttention 2. q [B, H, S, D], k and v [B, Hkv, S, D], 16-bit, D <= 256. Gives [B, H, S, D] in the
+/// memory order of q. Heads of k and v may be fewer than those of q (the kernel groups them itself).
 Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
                        const AttentionBehaviour& behaviour);
 
-/// The memory-efficient kernel. Shapes as above; `mask` [B or 1, H or 1, S, S] in the dtype of q, or none.
+/// The memory-efficient kernel. Shapes as above; gives [B, H, S, D] that lies in memory as [B, S, H, D]. `mask` [B or 1, H or 1, S, S] in the dtype of q, or none.
 Tensor efficient_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                            const AttentionBehaviour& behaviour);
 

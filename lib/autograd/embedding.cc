@@ -1,10 +1,45 @@
 #include "autograd/embedding.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "autograd/record.h"
+#include "tensor/cub_scratch.h"
 #include "tensor/factories.h"
 
 namespace qlp {
 namespace {
+
+constexpr std::int64_t kSortedFrom = 3073;   // Embedding.cu, embedding_dense_backward_cuda
+constexpr std::int64_t kRowsPerThread = 10;  // EmbeddingBackwardKernel.cu, NROWS_PER_THREAD
+
+Tensor int64s(Context& ctx, std::int64_t count) { return empty(ctx, {count}, DType::int64, Op::embedding_backward); }
+
+/// The gradient of a table [V, H]: few indices go straight into it. More are sorted, and the rows of each are summed in
+/// parts, in float32 (ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu, torch 2.4 to 2.14).
+Tensor embedding_dense_backward(Context& ctx, std::int64_t count, const Shape& table, DType dtype) {
+  if (count < kSortedFrom) return empty(ctx, table, dtype, Op::embedding_backward);
+  const DeviceTraits& traits = ctx.device.traits();
+  const auto rows = static_cast<std::uint64_t>(table[0]);
+  const Tensor sorted = int64s(ctx, count), order = int64s(ctx, count);
+  {
+    const Tensor range = int64s(ctx, count);
+    scratch(ctx, sort_pairs_bytes(count, std::bit_width(rows), traits), Op::sort);
+  }
+  Tensor result = empty(ctx, table, dtype, Op::embedding_backward);
+  const std::int64_t segments = std::min(count, table[0]);
+  const Tensor segment_starts = int64s(ctx, count), segment_count = int64s(ctx, 1);
+  {
+    const Tensor unused = int64s(ctx, count);
+    scratch(ctx, unique_by_key_bytes(count, traits), Op::embedding_backward);
+  }
+  const Tensor parts = int64s(ctx, segments), part_starts = int64s(ctx, segments);
+  scratch(ctx, scan_bytes(segments, traits), Op::embedding_backward);
+  const std::int64_t most_parts = count / kRowsPerThread + segments;
+  const Tensor part_count = int64s(ctx, 1), offsets = int64s(ctx, most_parts);
+  const Tensor sums = empty(ctx, {most_parts, table[1]}, DType::float32, Op::embedding_backward);
+  return result;
+}
 
 struct EmbeddingBackward final : Node {
   using Node::Node;
@@ -13,19 +48,10 @@ struct EmbeddingBackward final : Node {
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor at = indices.unpack(ctx);
     Grads out;
-    out.push_back(embedding_dense_backward(ctx, at.numel(), table, grads[0]));
+    out.push_back(embedding_dense_backward(ctx, at.numel(), table, grads[0].dtype()));
     return out;
   }
   void release() override { indices.release(); }
-
- private:
-  // ATen/native/cuda/Embedding.cu: up to 3072 indices go straight into the dense gradient; more are sorted first.
-  static Tensor embedding_dense_backward(Context& ctx, std::int64_t count, const Shape& table, const Tensor& grad) {
-    if (count <= 3072) return empty(ctx, table, grad.dtype(), Op::embedding_backward);
-    const Tensor sorted = empty(ctx, {count}, DType::int64, Op::sort);
-    const Tensor order = empty(ctx, {count}, DType::int64, Op::sort);
-    return empty(ctx, table, grad.dtype(), Op::embedding_backward);
-  }
 };
 
 }  // namespace

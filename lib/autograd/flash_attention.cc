@@ -49,6 +49,9 @@ struct FlashBackward final : Node {
     {
       const Tensor laid = grads[0].transpose(1, 2);
       const Tensor grad = laid.contiguous() ? laid : empty(ctx, laid.shape(), laid.dtype(), Op::contiguous);
+      const Tensor out_laid = os.transpose(1, 2);
+      const Tensor output =
+          out_laid.contiguous() ? out_laid : empty(ctx, out_laid.shape(), out_laid.dtype(), Op::contiguous);
       result[0] = empty_like(ctx, qs, Op::flash_backward);
       result[1] = empty_like(ctx, ks, Op::flash_backward);
       result[2] = empty_like(ctx, vs, Op::flash_backward);
@@ -77,7 +80,7 @@ Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Ten
   if (node) node->k.save(ctx, k), node->q.save(ctx, q), node->v.save(ctx, v);
   const std::int64_t batch = q.size(0), heads = q.size(1), rows = q.size(2), width = q.size(3), columns = k.size(2);
   constexpr Op kOp = Op::scaled_dot_product_flash;
-  const Tensor laid = empty(ctx, {batch, rows, heads, width}, q.dtype(), kOp);
+  Tensor out = empty_like(ctx, q, kOp);
   const Tensor lse = empty(ctx, {batch, heads, rows}, DType::float32, kOp);
 
   const std::int64_t key_block = width <= 64 ? 256 : width <= 128 ? 128 : 64;
@@ -96,7 +99,6 @@ Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Ten
   }
   out_parts.reset(), lse_parts.reset();
 
-  Tensor out = laid.transpose(1, 2);
   set_history(out, node);
   if (node) {
     node->lse.save_result(ctx, lse), node->out.save_result(ctx, out);

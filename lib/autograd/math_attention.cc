@@ -34,8 +34,8 @@ Tensor math_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tens
   const Tensor query = scale(ctx, q);
   const Tensor mask = causal_mask(ctx, q.size(2), k.size(2), q.dtype());
   const std::int64_t groups = q.size(1) / k.size(1);
-  const Tensor key = repeat_kv(ctx, k, groups);
-  const Tensor value = repeat_kv(ctx, v, groups);
+  const Tensor key = repeat_interleave(ctx, k, groups);
+  const Tensor value = repeat_interleave(ctx, v, groups);
   Tensor weights = batched_matmul(ctx, query, scale(ctx, transpose(ctx, key, -2, -1)));
   weights = safe_softmax(ctx, weights);
   return batched_matmul(ctx, weights, value);

@@ -63,6 +63,16 @@ struct BmmBackward final : Node {
   void release() override { a.release(), b.release(); }
 };
 
+/// addmm whose bias is added by cuBLASLt (CUDABlas.cpp, gemm_and_bias).
+Tensor gemm_with_bias(Context& ctx, const Shape& shape, DType dtype) {
+  Tensor out = empty(ctx, shape, dtype, Op::addmm);
+  const Scoped category(ctx.category, Category::workspace);
+  const Storage workspace(ctx.device, ctx.device.traits().cublaslt_workspace_bytes, ctx.stream,
+                          ctx.label(Op::cublas_workspace));
+  ctx.device.use_cublas(ctx.thread, ctx.stream);
+  return out;
+}
+
 }  // namespace
 
 Tensor gemm(Context& ctx, const Shape& shape, DType dtype, Op op) {
@@ -85,7 +95,8 @@ Tensor linear(Context& ctx, const Tensor& input, const Tensor& stored_weight, co
     if (node->wants(0)) node->x.save(ctx, x);
     if (node->wants(1)) node->weight.save(ctx, weight);
   }
-  const Tensor flat = gemm(ctx, {rows_of(x), weight.size(0)}, x.dtype(), bias.defined() ? Op::addmm : Op::mm);
+  const Shape rows{rows_of(x), weight.size(0)};
+  const Tensor flat = bias.defined() ? gemm_with_bias(ctx, rows, x.dtype()) : gemm(ctx, rows, x.dtype());
   Tensor out = flat.view(x.shape().with(-1, weight.size(0)));
   out.impl()->is_view = false;
   set_history(out, node);

@@ -101,12 +101,21 @@ struct SplitBackward final : Node {
 struct RepeatBackward final : Node {
   using Node::Node;
   std::int64_t times = 1;
+  int slices = 0;
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor& g = grads[0];
     const Shape five{g.size(0), g.size(1) / times, times, g.size(2), g.size(3)};
-    const Tensor grouped = reshaped(ctx, g, five, Op::contiguous);
+    const Shape source{g.size(0), g.size(1) / times, g.size(2), g.size(3)};
+    Tensor grad;
+    {
+      const Tensor grouped = reshaped(ctx, g, five, Op::contiguous);
+      grad = empty(ctx, source, g.dtype(), Op::sum);
+    }
+    grads[0].reset();
+    // x[:, :, None, :, :] is four slices of everything, each of which pads its gradient with nothing.
+    for (int i = 0; i < slices; ++i) grad = empty(ctx, source, grad.dtype(), Op::slice_backward);
     Grads out;
-    out.push_back(empty(ctx, {g.size(0), g.size(1) / times, g.size(2), g.size(3)}, g.dtype(), Op::sum));
+    out.push_back(std::move(grad));
     return out;
   }
 };
@@ -156,14 +165,21 @@ std::vector<Tensor> split(Context& ctx, const Tensor& a, const std::vector<std::
   return pieces;
 }
 
-Tensor repeat_kv(Context& ctx, const Tensor& a, std::int64_t times) {
+namespace {
+
+Tensor repeat_heads(Context& ctx, const Tensor& a, std::int64_t times, int slices) {
   if (times == 1) return a;
   const auto node = record<RepeatBackward>(ctx, a);
-  if (node) node->times = times;
+  if (node) node->times = times, node->slices = slices;
   Tensor out = empty(ctx, a.shape().with(1, a.size(1) * times), a.dtype(), Op::clone);
   set_history(out, node);
   return out;
 }
+
+}  // namespace
+
+Tensor repeat_kv(Context& ctx, const Tensor& a, std::int64_t times) { return repeat_heads(ctx, a, times, 4); }
+Tensor repeat_interleave(Context& ctx, const Tensor& a, std::int64_t times) { return repeat_heads(ctx, a, times, 0); }
 
 Tensor contiguous(Context& ctx, const Tensor& a) {
   if (a.contiguous()) return a;

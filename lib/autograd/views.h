@@ -14,8 +14,9 @@ Tensor slice(Context& ctx, const Tensor& a, int dim, std::int64_t length);
 Tensor cat(Context& ctx, const Tensor& a, const Tensor& b, int dim);
 /// One of the pieces of torch.split / chunk along `dim`; the pieces' gradients are put together by one node.
 std::vector<Tensor> split(Context& ctx, const Tensor& a, const std::vector<std::int64_t>& lengths, int dim);
-/// Repeats each of the heads in dimension 1 of [B, H, S, D] (torch.repeat_interleave as transformers writes it:
-/// expand, then a reshape that copies).
+/// Repeats each of the heads in dimension 1 of [B, H, S, D].
+Tensor repeat_interleave(Context& ctx, const Tensor& a, std::int64_t times);
+/// The same as transformers writes it: x[:, :, None, :, :], expand, then a reshape that copies.
 Tensor repeat_kv(Context& ctx, const Tensor& a, std::int64_t times);
 /// a.contiguous(): a copy where it is not.
 Tensor contiguous(Context& ctx, const Tensor& a);

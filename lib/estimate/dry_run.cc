@@ -15,16 +15,21 @@
 namespace qlp {
 namespace {
 
-// CublasHandlePool.cpp, getChosenWorkspaceSize: 32 MiB on Hopper and newer data-centre parts, else 8 MiB and 128 KiB.
-std::uint64_t cublas_workspace(std::uint32_t compute_capability) {
-  return compute_capability == 90 ? 33'554'432 : 8'519'680;
+// CublasHandlePool.cpp, getChosenWorkspaceSize: 32 MiB on Hopper (later on all that came after it), else 8 MiB and 128 KiB.
+std::uint64_t cublas_workspace(std::uint32_t compute_capability, const StackProfile& stack) {
+  const bool large = stack.newer_cublas_workspaces() ? compute_capability >= 90 : compute_capability == 90;
+  return large ? 33'554'432 : 8'519'680;
 }
 
-DeviceTraits traits_of(const GpuSpec& gpu) {
+constexpr std::uint64_t kCublasLtWorkspace = 1 << 20;  // CUDABlas.cpp, _getWorkspaceSize: 1024 KiB
+
+DeviceTraits traits_of(const GpuSpec& gpu, const StackProfile& stack) {
   DeviceTraits traits;
-  traits.cublas_workspace_bytes = cublas_workspace(gpu.compute_capability);
+  traits.cublas_workspace_bytes = cublas_workspace(gpu.compute_capability, stack);
+  traits.cublaslt_workspace_bytes = stack.newer_cublas_workspaces() ? 0 : kCublasLtWorkspace;
   traits.compute_capability = gpu.compute_capability;
   traits.sm_count = gpu.sm_count;
+  traits.cuda_toolkit = stack.cuda_toolkit();
   return traits;
 }
 
@@ -101,7 +106,7 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
   DryRun run;
   CounterSource source;
   CachingAllocator allocator(job.allocator, source);
-  Device device(allocator, run.timeline, traits_of(job.cluster.gpu));
+  Device device(allocator, run.timeline, traits_of(job.cluster.gpu, stack));
   Engine engine;
   Context ctx(device, engine);
   {

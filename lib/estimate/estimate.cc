@@ -35,14 +35,18 @@ PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOpt
   parameters = {run->elements.total, run->elements.trainable};
   report.outside = outside_terms(job, plan);
   RankReport rank = rank_report(*run, kWorstRank, options.phase_inventories);
+  // Blocks that wait for a stream make the peaks depend on how far the GPU lags; the verdict is from the worse side.
+  const auto lag = run->timeline.waits_for_streams() ? EventPolicy::at_synchronize : EventPolicy::ready_at_once;
+  if (lag == EventPolicy::at_synchronize)
+    add_slowest(rank, run->timeline, replay(run->timeline, job.allocator, CounterSource::kUnlimited, lag));
   if (options.required) {
-    const Bytes least{least_memory(run->timeline, job.allocator)};
+    const Bytes least{least_memory(run->timeline, job.allocator, lag)};
     rank.peak.required_reserved = rank.training_peak.required_reserved = least;
   }
   std::optional<bool> runs_when_limited;
   if (needs_replay(rank.peak, job.cluster, report.outside)) {
     const Bytes limit = allocator_limit(job.cluster, report.outside);
-    runs_when_limited = replay(run->timeline, job.allocator, limit.count()).runs();
+    runs_when_limited = replay(run->timeline, job.allocator, limit.count(), lag).runs();
   }
   report.ranks.push_back(std::move(rank));
   judge(report, job.cluster, runs_when_limited);

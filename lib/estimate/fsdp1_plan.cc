@@ -7,10 +7,8 @@ namespace qlp {
 namespace {
 
 Diagnostic refusal(std::string code, std::string message, std::string key_path, std::string hint) {
-  return {.code = std::move(code),
-          .message = std::move(message),
-          .key_path = std::move(key_path),
-          .hint = std::move(hint)};
+  return {
+      .code = std::move(code), .message = std::move(message), .key_path = std::move(key_path), .hint = std::move(hint)};
 }
 
 /// The dtype in which adapters are trained (peft tuners_utils.py, cast_adapter_dtype; TRL's cast).
@@ -42,21 +40,22 @@ void check_quantized(const JobSpec& job, Diagnostics& refusals) {
                                "the adapter is gathered as " + std::string(name_of(quantization.quant_storage)) +
                                    " but its input is cast to " + std::string(name_of(adapter_dtype(job))) +
                                    ": without mixed precision the product of the two fails",
-                               "training.mixed_precision", "set mixed_precision to bf16, or adapter.dtype to bfloat16"));
+                               "training.mixed_precision",
+                               "set mixed_precision to bf16, or adapter.dtype to bfloat16"));
 }
 
-/// What the check for changed parameters stops at (_flat_param.py, _writeback_orig_params; torch 2.4 to 2.14): the frozen
-/// parameters that PEFT leaves beside the adapters, and those of a flat parameter that accelerate has upcast.
+/// What the check for changed parameters stops at (_flat_param.py, _writeback_orig_params; torch 2.4 to 2.14): the
+/// frozen parameters that PEFT leaves beside the adapters, and those of a flat parameter that accelerate has upcast.
 void check_no_shard(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
   if (plan.sharding_strategy != ShardingStrategy::no_shard || !plan.use_orig_params) return;
   const bool upcast = job.training.bf16 && job.dtype != DType::float32;
   if (!job.adapter && !upcast) return;
-  refusals.push_back(refusal("fsdp1-no-shard-writeback",
-                             std::string("FSDP1 with NO_SHARD and use_orig_params stops at the first forward pass ") +
-                                 (job.adapter ? "of a model with frozen parameters"
-                                              : "of 16-bit weights that accelerate turns into float32") +
-                                 ": 'Cannot writeback when the parameter shape changes'",
-                             "plans.fsdp1-no-shard.use_orig_params", "set use_orig_params to false, or plan ddp"));
+  refusals.push_back(refusal(
+      "fsdp1-no-shard-writeback",
+      std::string("FSDP1 with NO_SHARD and use_orig_params stops at the first forward pass ") +
+          (job.adapter ? "of a model with frozen parameters" : "of 16-bit weights that accelerate turns into float32") +
+          ": 'Cannot writeback when the parameter shape changes'",
+      "plans.fsdp1-no-shard.use_orig_params", "set use_orig_params to false, or plan ddp"));
 }
 
 }  // namespace
@@ -67,8 +66,8 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   if (job.quantization) check_quantized(job, refusals);
   check_no_shard(job, plan, refusals);
   if (job.adapter && job.adapter->use_dora)
-    refusals.push_back(refusal("fsdp1-dora", "DoRA under FSDP1 is not worked out yet", "adapter.use_dora",
-                               "plan fsdp2 instead"));
+    refusals.push_back(
+        refusal("fsdp1-dora", "DoRA under FSDP1 is not worked out yet", "adapter.use_dora", "plan fsdp2 instead"));
   if (has_errors(refusals)) return Unexpected{std::move(refusals)};
 
   Fsdp1Options options;

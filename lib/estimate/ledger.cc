@@ -93,14 +93,14 @@ Bytes allocator_limit(const ClusterSpec& cluster, const std::vector<OutsideTerm>
 
 void settle(PeakReport& peak, const ClusterSpec& cluster, const std::vector<OutsideTerm>& outside) {
   peak.capacity = cluster.gpu.capacity;
-  peak.device_used = peak.figures.reserved + beside(cluster, outside);
+  peak.device_used = peak.reserved_at_worst() + beside(cluster, outside);
   if (peak.required_reserved) peak.required_device = *peak.required_reserved + beside(cluster, outside);
   peak.headroom = difference(peak.capacity, margin_of(cluster) + peak.required_device.value_or(peak.device_used));
 }
 
 bool needs_replay(const PeakReport& peak, const ClusterSpec& cluster, const std::vector<OutsideTerm>& outside) {
   const Bytes limit = allocator_limit(cluster, outside);
-  return peak.figures.reserved > limit && peak.figures.allocated <= limit;
+  return peak.reserved_at_worst() > limit && peak.figures.allocated <= limit;
 }
 
 void judge(PlanReport& plan, const ClusterSpec& cluster, std::optional<bool> runs_when_limited) {

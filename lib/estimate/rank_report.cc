@@ -117,4 +117,16 @@ RankReport rank_report(const DryRun& run, std::int64_t rank, bool with_inventori
   return report;
 }
 
+void add_slowest(RankReport& report, const Timeline& timeline, const ReplayOutcome& outcome) {
+  const auto peaks = [](const MemoryStats& stats) {
+    return LedgerFigures{Bytes{stats.requested.peak}, Bytes{stats.allocated.peak}, Bytes{stats.active.peak},
+                         Bytes{stats.reserved.peak}};
+  };
+  report.peak.slowest = peaks(outcome.stats);
+  LedgerFigures training;
+  for (std::size_t i = 0; i < outcome.phases.size(); ++i)
+    if (trains(timeline.phases()[i].name)) raise(training, peaks(outcome.phases[i]));
+  report.training_peak.slowest = training;
+}
+
 }  // namespace qlp

@@ -5,10 +5,14 @@
 
 #include "estimate/dry_run.h"
 #include "estimate/report.h"
+#include "memory/replay.h"
 
 namespace qlp {
 
 /// The ledger of the run, not yet held against a device. `with_inventories` fills the inventory of every phase.
 RankReport rank_report(const DryRun& run, std::int64_t rank, bool with_inventories);
+
+/// Adds to the peaks what they are on a GPU that lags as far as it can: the outcome of a replay of the same run.
+void add_slowest(RankReport& report, const Timeline& timeline, const ReplayOutcome& outcome);
 
 }  // namespace qlp

@@ -1,6 +1,7 @@
 // The answer to a job: what every plan takes on each rank, and why. Plain values; report/ turns them into text.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -27,10 +28,14 @@ struct LedgerFigures {
 
 /// The ledger of one rank over a span of the run (the whole of it, or the training steps alone).
 struct PeakReport {
+  /// The segments that the rank may come to hold.
+  Bytes reserved_at_worst() const { return slowest ? std::max(slowest->reserved, figures.reserved) : figures.reserved; }
+
   std::string phase;        ///< of the allocated peak: "backward", ...
   std::string phase_label;  ///< the exact one: "micro2.backward"
-  LedgerFigures figures;
-  Bytes device_used;                       ///< reserved + outside terms + used_by_others
+  LedgerFigures figures;                   ///< on a GPU that never lags
+  std::optional<LedgerFigures> slowest;    ///< on one that lags as far as it can, where blocks wait for streams
+  Bytes device_used;                       ///< the worse reserved + outside terms + used_by_others
   std::optional<Bytes> required_reserved;  ///< least reserved with which it runs, by replay
   std::optional<Bytes> required_device;
   Bytes capacity;

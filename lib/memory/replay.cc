@@ -23,6 +23,20 @@ std::uint64_t requested_with(const CounterSource& source, const Timeline& timeli
   return bytes;
 }
 
+/// Adds the peaks of the phase that ends to the outcome, and starts the next one.
+void close_phase(CachingAllocator& allocator, ReplayOutcome& outcome) {
+  const MemoryStats phase = allocator.stats();
+  MemoryStats whole = phase;
+  const auto keep_peak = [&](MemoryStats::Figure MemoryStats::*figure) {
+    (whole.*figure).peak = std::max((phase.*figure).peak, (outcome.stats.*figure).peak);
+  };
+  keep_peak(&MemoryStats::requested), keep_peak(&MemoryStats::allocated);
+  keep_peak(&MemoryStats::active), keep_peak(&MemoryStats::reserved);
+  outcome.stats = whole;
+  outcome.phases.push_back(phase);
+  allocator.reset_peaks();
+}
+
 }  // namespace
 
 ReplayOutcome replay(const Timeline& timeline, const AllocatorConfig& config, std::uint64_t limit, EventPolicy policy) {
@@ -55,12 +69,14 @@ ReplayOutcome replay(const Timeline& timeline, const AllocatorConfig& config, st
       case TimelineEvent::Kind::empty_cache:
         allocator.empty_cache();
         break;
-      case TimelineEvent::Kind::relabel:
       case TimelineEvent::Kind::begin_phase:
+        if (index > 0) close_phase(allocator, outcome);
+        break;
+      case TimelineEvent::Kind::relabel:
         break;
     }
   }
-  outcome.stats = allocator.stats();
+  close_phase(allocator, outcome);
   return outcome;
 }
 

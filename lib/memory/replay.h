@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "memory/allocator_config.h"
 #include "memory/caching_allocator.h"
@@ -14,6 +15,7 @@ namespace qlp {
 struct ReplayOutcome {
   std::optional<std::uint32_t> died_at;  ///< the event for which no memory was left; none: the run came to its end
   MemoryStats stats;                     ///< peaks and counts of the whole run, or up to there
+  std::vector<MemoryStats> phases;       ///< the same of each phase of the timeline, as far as it came
 
   bool runs() const { return !died_at.has_value(); }
 };

@@ -98,6 +98,8 @@ class Timeline {
     AllocationId id;
     StreamId stream;
   };
+  /// True if some block's way back waits for a stream other than its own.
+  bool waits_for_streams() const { return !stream_uses_.empty(); }
   const StreamUse& stream_use(std::uint32_t index) const { return stream_uses_[index]; }
 
   /// What is allocated once events 0 to `event` have happened, in the order of making. Blocks that are freed and wait

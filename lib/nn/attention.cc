@@ -39,7 +39,8 @@ SelfAttention::Heads SelfAttention::project(Context& ctx, const Tensor& hidden) 
     const Tensor v = slice(ctx, fused, -1, shape_.kv_heads * shape_.head_dim);
     Tensor query = heads_first(q, shape_.heads, nullptr);
     Tensor key = heads_first(k, shape_.kv_heads, nullptr);
-    return {std::move(query), std::move(key), heads_first(v, shape_.kv_heads, nullptr), std::move(fused)};
+    Tensor value = heads_first(v, shape_.kv_heads, nullptr);
+    return {std::move(fused), std::move(value), std::move(key), std::move(query)};
   }
   RmsNorm* per_head_q = p.norm_per_head ? p.q_norm.get() : nullptr;
   RmsNorm* per_head_k = p.norm_per_head ? p.k_norm.get() : nullptr;
@@ -49,13 +50,15 @@ SelfAttention::Heads SelfAttention::project(Context& ctx, const Tensor& hidden) 
     Tensor k = p.k->forward(ctx, hidden);
     k = p.k_norm->forward(ctx, k);
     Tensor v = p.v->forward(ctx, hidden);
-    return {heads_first(std::move(q), shape_.heads, nullptr), heads_first(std::move(k), shape_.kv_heads, nullptr),
-            heads_first(std::move(v), shape_.kv_heads, nullptr)};
+    q = heads_first(std::move(q), shape_.heads, nullptr);
+    k = heads_first(std::move(k), shape_.kv_heads, nullptr);
+    v = heads_first(std::move(v), shape_.kv_heads, nullptr);
+    return {{}, std::move(v), std::move(k), std::move(q)};
   }
   Tensor q = heads_first(p.q->forward(ctx, hidden), shape_.heads, per_head_q);
   Tensor k = heads_first(p.k->forward(ctx, hidden), shape_.kv_heads, per_head_k);
   Tensor v = heads_first(p.v->forward(ctx, hidden), shape_.kv_heads, nullptr);
-  return {std::move(q), std::move(k), std::move(v)};
+  return {{}, std::move(v), std::move(k), std::move(q)};
 }
 
 Tensor SelfAttention::forward(Context& ctx, const Tensor& input, const LayerInputs& inputs,

@@ -51,8 +51,8 @@ class SelfAttention final : public Module {
 
  private:
   struct Heads {
-    Tensor q, k, v;  ///< [B, heads, S, D]
     Tensor fused;    ///< of which they are parts, where one projection makes all
+    Tensor v, k, q;  ///< [B, heads, S, D]; Python drops q first
   };
   Heads project(Context& ctx, const Tensor& hidden);
   Tensor sdpa(Context& ctx, const Heads& heads, const Tensor& mask);

@@ -54,7 +54,8 @@ struct ModelBehaviour {
   bool phi3_joins_rest = true;
   /// Gemma's embedding module scales its own output, ahead of positions and masks (5.0 on).
   bool embedding_scales_itself = true;
-  /// hidden_states[:, slice, :] before the head is three slices, each with a gradient of its own.
+  /// hidden_states[:, slice, :] before the head is three slices, each with a gradient of its own; from torch 2.9 on,
+  /// a slice of everything is the tensor itself (ATen/TensorIndexing.h, applySlice).
   bool slices_hidden_states = true;
   /// Labels are padded and shifted instead of the logits (4.50 on).
   bool shifts_labels = true;

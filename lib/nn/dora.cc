@@ -29,6 +29,16 @@ Tensor row_norms(Context& ctx, const Tensor& weight) {
   return empty(ctx, {weight.size(0)}, dtype, Op::linear_norm);
 }
 
+/// The norm of each row of weight + scaling * update (get_weight_norm).
+Tensor adapted_norms(Context& ctx, const Tensor& weight, const Tensor& update) {
+  Tensor sum;
+  {
+    const Tensor scaled = scale(ctx, update);
+    sum = add(ctx, weight, scaled);
+  }
+  return to(ctx, row_norms(ctx, sum), sum.dtype());
+}
+
 /// copy.deepcopy of a tensor: its storage, and a tensor of one element that is put on it.
 Tensor deep_copy(Context& ctx, const Tensor& tensor) {
   Tensor copy = empty(ctx, tensor.shape(), tensor.dtype(), Op::clone);
@@ -96,39 +106,27 @@ Tensor DoraLayer::lora_weight(Context& ctx, const Tensor& x, const DoraOperands&
   return to(ctx, turned, x.dtype());
 }
 
-Tensor DoraLayer::scale_of(Context& ctx, const Tensor& weight, const Tensor& lora_weight) const {
-  Tensor norm;
-  {
-    Tensor sum;
-    {
-      const Tensor scaled = scale(ctx, detach(lora_weight));
-      sum = add(ctx, weight, scaled);
-    }
-    norm = to(ctx, row_norms(ctx, sum), sum.dtype());
-  }
-  const Tensor ratio = div(ctx, magnitude_->tensor, norm);
-  return reshape(ctx, ratio, {1, ratio.numel()});
-}
-
 Tensor DoraLayer::forward(Context& ctx, const Tensor& input, const DoraOperands& layer, const Tensor& base_result) {
   return call(ctx, input, [&](const Tensor& x) {
-    Tensor lora_result, identity, combined, weight, factor, base = base_result;
+    Tensor lora_result, identity, combined, weight, norm, factor, base = base_result;
     if (!behaviour_.dora_reuses_base_result) lora_result = low_rank(ctx, x, layer);
     combined = lora_weight(ctx, x, layer, identity);
     weight = dense_weight(ctx, layer.base.weight());
     weight = to(ctx, weight, x.dtype());
-    factor = scale_of(ctx, weight, combined);
+    norm = adapted_norms(ctx, weight, detach(combined));
+    factor = div(ctx, magnitude_->tensor, norm);
+    factor = reshape(ctx, factor, {1, factor.numel()});
     if (behaviour_.dora_reuses_base_result) lora_result = low_rank(ctx, x, layer);
+    Tensor rest, direction;  // (factor - 1) * base
+    if (!base.defined() && !behaviour_.dora_reuses_base_result) rest = add_scalar(ctx, factor);
     if (!base.defined())
       base = linear(ctx, x, weight);
     else if (const Parameter* bias = layer.base.bias())
       base = add(ctx, base, bias->tensor);  // taken off
-
-    Tensor direction;  // (factor - 1) * base
-    {
-      const Tensor rest = add_scalar(ctx, factor);
-      direction = mul(ctx, rest, base);
-    }
+    if (!rest.defined()) rest = add_scalar(ctx, factor);
+    direction = mul(ctx, rest, base);
+    rest.reset();
+    if (!behaviour_.dora_reuses_base_result) base.reset();
     Tensor update = mul(ctx, factor, lora_result);
     update = scale(ctx, update);
     return add(ctx, direction, update);

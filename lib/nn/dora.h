@@ -31,8 +31,6 @@ class DoraLayer final : public Module {
  private:
   /// B(A(I)) transposed, [out, in], in the dtype of x.
   Tensor lora_weight(Context& ctx, const Tensor& x, const DoraOperands& layer, Tensor& identity) const;
-  /// The factor of each output feature, [1, out].
-  Tensor scale_of(Context& ctx, const Tensor& weight, const Tensor& lora_weight) const;
 
   Parameter* magnitude_;
   AdapterBehaviour behaviour_;

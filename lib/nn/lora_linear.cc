@@ -36,19 +36,26 @@ Tensor LoraLinear::delta(Context& ctx, const Tensor& x) {
   return scale(ctx, t);
 }
 
-Tensor LoraLinear::dora_delta(Context& ctx, Tensor& x, const Tensor& result) {
-  if (!options_.dropout)
-    return dora_->forward(ctx, x, dora_operands(), behaviour_.dora_reuses_base_result ? result : Tensor());
-  Tensor dropped = dropout(ctx, x);
-  if (!behaviour_.dora_is_variant) x = dropped;
-  return dora_->forward(ctx, dropped, dora_operands(), {});
+Tensor LoraLinear::add_dora(Context& ctx, const Tensor& x, const Tensor& result) {
+  Tensor dropped, update;
+  if (options_.dropout) dropped = dropout(ctx, x);
+  update = dora_delta(ctx, options_.dropout ? dropped : x, result);
+  return add(ctx, result, update);
+}
+
+Tensor LoraLinear::dora_delta(Context& ctx, const Tensor& x, const Tensor& result) {
+  const bool reuses = behaviour_.dora_reuses_base_result && !options_.dropout;
+  return dora_->forward(ctx, x, dora_operands(), reuses ? result : Tensor());
 }
 
 Tensor LoraLinear::plain(Context& ctx, const Tensor& input) {
   Tensor result = base_->forward(ctx, input);
   const DType result_dtype = result.dtype();
   Tensor x = to(ctx, input, a_->weight().tensor.dtype());
-  {
+  if (dora_ && behaviour_.dora_is_variant) {
+    result = add_dora(ctx, x, result);
+  } else {
+    if (dora_ && options_.dropout) x = dropout(ctx, x);
     const Tensor update = dora_ ? dora_delta(ctx, x, result) : delta(ctx, x);
     result = add(ctx, result, update);
   }
@@ -62,12 +69,10 @@ Tensor LoraLinear::on_4bit(Context& ctx, const Tensor& input) {
   const bool converts = !ctx.autocast.enabled;
   Tensor x = converts ? to(ctx, input, a_->weight().tensor.dtype()) : input;
   if (dora_ && behaviour_.dora_is_variant) {
-    {
-      const Tensor update = dora_delta(ctx, x, result);
-      result = add(ctx, result, update);
-    }
+    result = add_dora(ctx, x, result);
     return converts ? to(ctx, result, result_dtype) : result;
   }
+  if (dora_ && options_.dropout) x = dropout(ctx, x);
   Tensor output = dora_ ? dora_delta(ctx, x, result) : delta(ctx, x);
   if (converts) output = to(ctx, output, result_dtype);
   result = add(ctx, result, output);

@@ -35,8 +35,10 @@ class LoraLinear final : public LinearModule {
   Tensor on_4bit(Context& ctx, const Tensor& x);
   /// lora_B(lora_A(dropout(x))) * scaling
   Tensor delta(Context& ctx, const Tensor& x);
-  /// DoRA's update; `x` is the caller's name, which dropout replaces before there were variants.
-  Tensor dora_delta(Context& ctx, Tensor& x, const Tensor& result);
+  /// DoRA's update of an x that has been through dropout.
+  Tensor dora_delta(Context& ctx, const Tensor& x, const Tensor& result);
+  /// DoraLinearVariant: result + update.
+  Tensor add_dora(Context& ctx, const Tensor& x, const Tensor& result);
 
   std::unique_ptr<LinearModule> base_;
   std::unique_ptr<Linear> a_, b_;

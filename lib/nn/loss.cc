@@ -19,18 +19,16 @@ Tensor causal_lm_loss(Context& ctx, const Tensor& model_logits, const Tensor& mo
                       const ModelBehaviour& behaviour) {
   const Scoped category(ctx.category, Category::logits_and_loss);
   const std::int64_t batch = model_logits.size(0), rows = model_logits.size(1), vocabulary = model_logits.size(2);
-  Tensor logits = to(ctx, model_logits, DType::float32);
-  Tensor labels;
+  const Tensor wide = to(ctx, model_logits, DType::float32);
+  Tensor padded, labels, logits;  // Python's names: the padded labels stay beside the copy that more than one row needs
   if (behaviour.shifts_labels) {
-    const Tensor padded = empty(ctx, {batch, rows + 1}, DType::int64, Op::pad);
+    padded = empty(ctx, {batch, rows + 1}, DType::int64, Op::pad);
     labels = contiguous(ctx, padded.narrow(1, rows));
-    logits = reshape(ctx, logits, {batch * rows, vocabulary});
+    logits = reshape(ctx, wide, {batch * rows, vocabulary});
   } else {
-    const Tensor shifted = contiguous(ctx, slice(ctx, logits, 1, rows - 1));
+    const Tensor shifted = contiguous(ctx, slice(ctx, wide, 1, rows - 1));
     labels = contiguous(ctx, model_labels.narrow(1, rows - 1));
-    const Tensor flat = reshape(ctx, shifted, {batch * (rows - 1), vocabulary});
-    const Tensor loss = cross_entropy(ctx, flat, labels);
-    return per_item(ctx, loss, num_items, behaviour);
+    logits = reshape(ctx, shifted, {batch * (rows - 1), vocabulary});
   }
   const Tensor loss = cross_entropy(ctx, logits, labels);
   return per_item(ctx, loss, num_items, behaviour);

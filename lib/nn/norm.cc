@@ -48,11 +48,13 @@ Tensor RmsNorm::gemma(Context& ctx, const Tensor& x) {
     variance = rsqrt(ctx, variance);
     output = mul(ctx, hidden, variance);
   }
+  Tensor product;
   {
     Tensor gain = to(ctx, weight_->tensor, DType::float32);
     gain = add_scalar(ctx, gain);
-    output = mul(ctx, output, gain);
+    product = mul(ctx, output, gain);
   }
+  output = std::move(product);
   return to(ctx, output, x.dtype());
 }
 

@@ -30,7 +30,7 @@ Tensor rotate(Context& ctx, const Tensor& x, const RotaryTables& tables) {
 /// The rotated part of a head, joined with what is not rotated.
 Tensor rotate_part(Context& ctx, const Tensor& x, const RotaryTables& tables) {
   const std::int64_t width = tables.cos.size(-1), rest = x.size(-1) - width;
-  const Tensor turning = rest ? slice(ctx, x, -1, width) : x;
+  const Tensor turning = slice(ctx, x, -1, width);
   const Tensor passing = slice(ctx, x, -1, rest);
   return cat(ctx, rotate(ctx, turning, tables), passing, -1);
 }

@@ -41,7 +41,7 @@ ModelBehaviour StackProfile::model() const {
           .olmo2_float_tables = transformers >= Version{4, 50, 0},
           .phi3_joins_rest = transformers >= Version{4, 50, 0},
           .embedding_scales_itself = transformers >= Version{5, 0, 0},
-          .slices_hidden_states = true,
+          .slices_hidden_states = v_.torch < Version{2, 9, 0},
           .shifts_labels = transformers >= Version{4, 50, 0},
           .item_count_on_host = !counts_items_on_device()};
 }

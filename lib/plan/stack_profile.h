@@ -44,6 +44,14 @@ class StackProfile {
 
   /// The Trainer keeps the number of label tokens as a tensor, gathered from all ranks. transformers trainer.py, 4.50.
   bool counts_items_on_device() const { return v_.transformers >= Version{4, 50, 0}; }
+  /// CUDA toolkit of PyTorch's wheels on PyPI: 12.1 in 2.4, 12.8 in 2.8, 13.0 in 2.14; the turns lie between.
+  std::uint32_t cuda_toolkit() const {
+    if (v_.torch < Version{2, 8, 0}) return 121;
+    return v_.torch < Version{2, 11, 0} ? 128 : 130;
+  }
+  /// cuBLASLt works in the workspace of the cuBLAS handle, and that is large on every GPU since Hopper: so in torch 2.14,
+  /// not in 2.8 (CublasHandlePool.cpp, CUDABlas.cpp).
+  bool newer_cublas_workspaces() const { return v_.torch >= Version{2, 9, 0}; }
   /// The running sum of losses is added to in place. transformers trainer.py, 5.0.
   bool adds_loss_in_place() const { return v_.transformers >= Version{5, 0, 0}; }
   /// That number is divided once more, by what the ranks share, which makes it a float. transformers trainer.py, 5.0.

@@ -28,9 +28,16 @@ Json categories_json(const CategoryBytes& categories) {
   return out;
 }
 
+/// Between a GPU that never lags and one that lags as far as it can.
+Json range_json(Bytes a, Bytes b) { return {{"min", std::min(a, b).count()}, {"max", std::max(a, b).count()}}; }
+
 Json peak_json(const PeakReport& peak) {
   Json out{{"phase", peak.phase}, {"phase_name", peak.phase_label}};
   out.update(figures_json(peak.figures));
+  if (peak.slowest) {
+    out["active"] = range_json(peak.figures.active, peak.slowest->active);
+    out["reserved"] = range_json(peak.figures.reserved, peak.slowest->reserved);
+  }
   out["device_used_bytes"] = peak.device_used.count();
   if (peak.required_reserved) out["required_reserved_bytes"] = peak.required_reserved->count();
   if (peak.required_device) out["required_device_bytes"] = peak.required_device->count();

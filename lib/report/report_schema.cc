@@ -191,6 +191,12 @@ std::string_view report_schema() {
   },
   "$defs": {
     "bytes": {"type": "integer", "minimum": 0},
+    "range": {
+      "type": "object",
+      "required": ["min", "max"],
+      "additionalProperties": false,
+      "properties": {"min": {"$ref": "#/$defs/bytes"}, "max": {"$ref": "#/$defs/bytes"}}
+    },
     "figures": {
       "type": "object",
       "required": ["requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes"],
@@ -235,7 +241,9 @@ std::string_view report_schema() {
         "allocated_bytes": {"$ref": "#/$defs/bytes", "description": "of blocks, rounded to 512 bytes"},
         "active_bytes": {"$ref": "#/$defs/bytes", "description": "allocated, and blocks that wait for a stream"},
         "reserved_bytes": {"$ref": "#/$defs/bytes", "description": "of segments"},
-        "device_used_bytes": {"$ref": "#/$defs/bytes", "description": "reserved, terms outside and what others use"},
+        "active": {"$ref": "#/$defs/range", "description": "where it depends on how far the GPU lags"},
+        "reserved": {"$ref": "#/$defs/range", "description": "where it depends on how far the GPU lags"},
+        "device_used_bytes": {"$ref": "#/$defs/bytes", "description": "the most reserved, terms outside and what others use"},
         "required_reserved_bytes": {
           "$ref": "#/$defs/bytes",
           "description": "least reserved with which the job runs; with --required"

@@ -44,8 +44,9 @@ void Fsdp1Runtime::begin_micro_step(Context& ctx, bool sync) { tree_->set_sync_g
 
 CausalLmOutput Fsdp1Runtime::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                                      const Tensor& num_items, const RunOptions& options) {
+  const Tensor items = tree_->cast_root_input(ctx, num_items);
   tree_->pre_forward(ctx, model, ids);
-  CausalLmOutput output = model.forward(ctx, ids, labels, num_items, options);
+  CausalLmOutput output = model.forward(ctx, ids, labels, items, options);
   if (options_.outputs_to_fp32) {
     const Scoped category(ctx.category, Category::logits_and_loss);
     output.logits = to(ctx, output.logits, DType::float32);

@@ -127,7 +127,8 @@ void FlatParamHandle::unshard(Context& ctx) {
     const Tensor own = flat_.alias();
     allocate(ctx, full_);
     if (options_->records_collectives)
-      full_.storage().record_stream(fsdp1_stream::kCollectives), own.storage().record_stream(fsdp1_stream::kCollectives);
+      full_.storage().record_stream(fsdp1_stream::kCollectives),
+          own.storage().record_stream(fsdp1_stream::kCollectives);
   }
   if (shards()) set_data(flat_, full_.narrow(0, numel_));
   if (options_->use_orig_params)

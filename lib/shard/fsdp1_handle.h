@@ -1,6 +1,6 @@
 // The flat parameter of one FSDP1 unit: its shard, its gathered copy, and the parameters as views of either
-// (FlatParamHandle in torch/distributed/fsdp/_flat_param.py, torch 2.4 to 2.14). Every memory event of that class, on the
-// stream that is current in the context.
+// (FlatParamHandle in torch/distributed/fsdp/_flat_param.py, torch 2.4 to 2.14). Every memory event of that class, on
+// the stream that is current in the context.
 #pragma once
 
 #include <cstdint>

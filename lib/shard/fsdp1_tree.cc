@@ -59,9 +59,14 @@ void Fsdp1Tree::set_sync_gradients(Context& ctx, bool sync) {
   shared_.sync_gradients = sync;
 }
 
-void Fsdp1Tree::pre_forward(Context& ctx, Module& root, const Tensor& input) {
+Tensor Fsdp1Tree::cast_root_input(Context& ctx, const Tensor& input) {
   begin(ctx);
   for (Fsdp1Unit* unit : units_) unit->handle().reset_gradient_if_unused();
+  const auto dtype = shared_.options.mixed_precision.param_dtype;
+  return dtype && input.defined() && is_floating(input.dtype()) ? to(ctx, input, *dtype) : input;
+}
+
+void Fsdp1Tree::pre_forward(Context& ctx, Module& root, const Tensor& input) {
   units_.front()->pre_forward(ctx, root, input);
 }
 

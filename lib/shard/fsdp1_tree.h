@@ -22,7 +22,9 @@ class Fsdp1Tree {
   Fsdp1Tree(const Fsdp1Tree&) = delete;
   Fsdp1Tree& operator=(const Fsdp1Tree&) = delete;
 
-  /// Around the forward pass of the root.
+  // Around the forward pass of the root. The first begins an iteration, and gives `input` in the dtype of the
+  // computation if it is floating (cast_root_forward_inputs).
+  Tensor cast_root_input(Context& ctx, const Tensor& input);
   void pre_forward(Context& ctx, Module& root, const Tensor& input);
   void post_forward(Context& ctx, const std::vector<Tensor>& outputs);
   /// no_sync() where `sync` is false.

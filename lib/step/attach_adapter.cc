@@ -28,6 +28,16 @@ void make_adapters(Context& ctx, CausalLm& model, DType compute_dtype, const Loa
   });
 }
 
+/// ModulesToSaveWrapper: a deep copy of each module that is trained whole.
+void copy_saved_modules(Context& ctx, CausalLm& model) {
+  const Parameter& original = model.parts().embedding->original();
+  for (Module* module :
+       {static_cast<Module*>(model.parts().embedding.get()), static_cast<Module*>(model.parts().head.get())})
+    for (const auto& parameter : module->own_parameters())
+      if (parameter->role == ParamRole::modules_to_save)
+        parameter->tensor = empty(ctx, parameter->shape, original.tensor.dtype(), Op::clone);
+}
+
 }  // namespace
 
 void prepare_for_kbit(Context& ctx, CausalLm& model, const LoadBehaviour& behaviour) {
@@ -43,16 +53,13 @@ void attach_adapter(Context& ctx, CausalLm& model, const AdapterSpec& adapter, D
   const Scoped grad_mode(ctx.grad_enabled, false);
   const Scoped category(ctx.category, Category::adapter);
   make_adapters(ctx, model, compute_dtype, behaviour);
+  copy_saved_modules(ctx, model);
   const auto added = [](const Parameter& parameter) {
     return !in_checkpoint(parameter) && parameter.role != ParamRole::modules_to_save;
   };
   if (adapter.autocast_adapter_dtype)
     for (Parameter* parameter : model.parameters())
       if (added(*parameter)) cast(ctx, *parameter, DType::float32);
-  for (Module* module : {static_cast<Module*>(model.parts().embedding.get()), static_cast<Module*>(model.parts().head.get())})
-    for (const auto& parameter : module->own_parameters())
-      if (parameter->role == ParamRole::modules_to_save)
-        parameter->tensor = empty(ctx, parameter->shape, model.parts().embedding->original().tensor.dtype(), Op::clone);
   if (adapter.dtype)
     for (Parameter* parameter : model.parameters())
       if (parameter->trainable) cast(ctx, *parameter, *adapter.dtype);

@@ -115,12 +115,8 @@ def from_case(case, versions, shared):
     sections["training"] = dict(
         micro_batch_size=c["mb"], seq_len=c["seq"], gradient_accumulation_steps=c["ga"],
         gradient_checkpointing=CHECKPOINTING[c["ckpt"]], mixed_precision="bf16" if c["bf16"] else "no", optimizer=c["optim"],
-        max_grad_norm=c["clip"], attn_implementation=c["attn"], loss="liger" if c["liger"] else "plain")
-    if c["steps"] != DEFAULTS["steps"]:
-        sections["training"]["num_steps"] = c["steps"]
+        max_grad_norm=c["clip"], attn_implementation=c["attn"], loss="liger" if c["liger"] else "plain", num_steps=c["steps"])
     sections["cluster"] = dict(gpu=GPUS[sm], world_size=c["world"], gpus_per_node=min(8, c["world"]), memory=f"{limit}B", margin="0%")
-    if lazy:
-        sections["cluster"]["event_policy"] = "at_synchronize"
     if allocator:
         sections["allocator"] = allocator
     name, options = plan_of(c, versions)

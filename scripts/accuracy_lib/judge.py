@@ -84,7 +84,7 @@ def judge_case(record, id, keep, setting):
         answer = limited_to_device(answer, job, options, setting)
     except tool.Refused as e:
         if job.scope:
-            return Outcome(id, group="out of scope", reason=f"{job.scope} ({e})")
+            return Outcome(id, group="out of scope", reason=job.scope)
         return Outcome(id, [row("refused", 1, refused_there)], note=str(e))
     refused = int(not answer.fits)
     rows = [row("refused", refused, refused_there)]

@@ -1,17 +1,16 @@
-#include "shard/fsdp1_tree.h"
-
-#include <doctest/doctest.h>
-
 #include <array>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "autograd/embedding.h"
 #include "autograd/engine.h"
 #include "autograd/reduce.h"
 #include "nn/linear.h"
 #include "optim/optimizer.h"
+#include "shard/fsdp1_tree.h"
 #include "tensor/factories.h"
 
 using namespace qlp;
@@ -42,7 +41,9 @@ class Block final : public Module {
 
 class Table final : public Module {
  public:
-  Table() : Module(ModuleKind::embedding, "table"), weight_(add_parameter("weight", ParamRole::embedding, {kVocabulary, kWidth})) {}
+  Table()
+      : Module(ModuleKind::embedding, "table"),
+        weight_(add_parameter("weight", ParamRole::embedding, {kVocabulary, kWidth})) {}
   Tensor forward(Context& ctx, const Tensor& ids) { return embedding(ctx, ids, weight_.tensor); }
 
  private:
@@ -52,7 +53,8 @@ class Table final : public Module {
 class Toy final : public Module {
  public:
   Toy() : Module(ModuleKind::model, ""), head_("head", kWidth, kVocabulary, false, ParamRole::lm_head) {
-    for (std::int64_t i = 0; i < kBlocks; ++i) blocks_.push_back(std::make_unique<Block>("blocks." + std::to_string(i)));
+    for (std::int64_t i = 0; i < kBlocks; ++i)
+      blocks_.push_back(std::make_unique<Block>("blocks." + std::to_string(i)));
     add_child(table_);
     for (auto& block : blocks_) add_child(*block);
     add_child(head_);
@@ -98,8 +100,9 @@ class Rig {
       tree_->set_sync_gradients(ctx_, micro == micro_steps);
       Tensor loss;
       result.forward = peak_of([&] {
-        const Tensor ids = empty(ctx_, {1, 1}, DType::int64, Op::input), labels = empty(ctx_, {1}, DType::int64, Op::input);
-        tree_->pre_forward(ctx_, toy_, ids);
+        const Tensor ids = empty(ctx_, {1, 1}, DType::int64, Op::input),
+                     labels = empty(ctx_, {1}, DType::int64, Op::input);
+        tree_->pre_forward(ctx_, toy_, tree_->cast_root_input(ctx_, ids));
         const Tensor logits = toy_.forward(ctx_, ids);
         tree_->post_forward(ctx_, {logits});
         loss = cross_entropy(ctx_, logits, labels);

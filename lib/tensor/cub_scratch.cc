@@ -1,0 +1,53 @@
+#include "tensor/cub_scratch.h"
+
+namespace qlp {
+namespace {
+
+// Every part of an allocation starts at a multiple of 256 bytes, and the block may start anywhere (AliasTemporaries).
+constexpr std::uint64_t kAlignment = 256;
+constexpr std::uint64_t kSlack = kAlignment - 1;
+
+constexpr std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kSlack) / kAlignment * kAlignment; }
+constexpr std::uint64_t div_ceil(std::int64_t a, std::int64_t b) { return static_cast<std::uint64_t>((a + b - 1) / b); }
+
+constexpr std::uint32_t kCub3 = 130;  ///< CUDA toolkit with CUB 3
+
+constexpr int kDigitBits = 8;
+constexpr std::uint64_t kDigits = 1U << kDigitBits;
+
+/// Pairs that a block sorts at once (DeviceRadixSortPolicy, 8-byte keys and values; device/dispatch/tuning).
+std::int64_t sort_tile(const DeviceTraits& traits) {
+  if (traits.compute_capability < 80) return 2816;
+  return traits.compute_capability >= 90 && traits.cuda_toolkit >= 128 ? 4608 : 3840;
+}
+
+constexpr std::uint64_t kPaddingTiles = 32;  // ScanTileState: one warp
+
+/// Room for the state of every tile, beside `extras` small parts.
+std::uint64_t tile_states(std::int64_t items, std::int64_t tile, std::uint64_t state_bytes, std::uint64_t extras) {
+  return aligned((div_ceil(items, tile) + kPaddingTiles) * state_bytes) + extras * kAlignment + kSlack;
+}
+
+}  // namespace
+
+std::uint64_t sort_pairs_bytes(std::int64_t items, int bits, const DeviceTraits& traits) {
+  const int sorted_bits = traits.cuda_toolkit >= kCub3 ? bits : 64;
+  const std::uint64_t passes = div_ceil(sorted_bits, kDigitBits);
+  const std::uint64_t bins = passes * kDigits * sizeof(std::int64_t);
+  const std::uint64_t lookback = div_ceil(items, sort_tile(traits)) * kDigits * sizeof(std::int32_t);
+  const std::uint64_t other_buffer = aligned(static_cast<std::uint64_t>(items) * sizeof(std::int64_t));
+  const std::uint64_t counters = kAlignment;
+  return bins + lookback + 2 * other_buffer + counters + kSlack;
+}
+
+std::uint64_t unique_by_key_bytes(std::int64_t items, const DeviceTraits& traits) {
+  if (traits.cuda_toolkit < 128) return tile_states(items, 320, 8, 0);
+  if (traits.cuda_toolkit < kCub3) return tile_states(items, 896, 8, 1);
+  return tile_states(items, 640, 8, 2);
+}
+
+std::uint64_t scan_bytes(std::int64_t items, const DeviceTraits& traits) {
+  return tile_states(items, 896, 16, traits.cuda_toolkit < kCub3 ? 0 : 1);
+}
+
+}  // namespace qlp

@@ -1,0 +1,80 @@
+#include "estimate/fsdp1_plan.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace qlp {
+namespace {
+
+JobSpec lora_job() {
+  JobSpec job;
+  job.adapter.emplace();
+  job.training.bf16 = true;
+  job.cluster.world_size = 8;
+  return job;
+}
+
+JobSpec qlora_job() {
+  JobSpec job = lora_job();
+  job.quantization.emplace();
+  job.quantization->quant_storage = DType::bfloat16;
+  return job;
+}
+
+std::string refused(const JobSpec& job, const Fsdp1& plan) {
+  const auto options = fsdp1_options(job, plan, 0, StackProfile({}));
+  return options ? "" : options.error().front().code;
+}
+
+}  // namespace
+
+TEST_CASE("estimate/fsdp1_plan: mixed precision is that of the Trainer's flag, or of the 4-bit storage") {
+  JobSpec job = lora_job();
+  auto options = fsdp1_options(job, {}, 3, StackProfile({}));
+  REQUIRE(options);
+  CHECK(options->mixed_precision.param_dtype == DType::bfloat16);
+  CHECK(options->upcasts_trained);
+  CHECK(options->wraps_trained_leaves);
+  CHECK(options->rank == 3);
+  job.training.bf16 = false;
+  options = fsdp1_options(job, {}, 0, StackProfile({}));
+  CHECK_FALSE(options->mixed_precision.param_dtype);
+  CHECK_FALSE(options->upcasts_trained);
+  job = qlora_job();
+  job.training.bf16 = false, job.adapter->dtype = DType::bfloat16;
+  options = fsdp1_options(job, {}, 0, StackProfile({}));
+  REQUIRE(options);
+  CHECK(options->mixed_precision.param_dtype == DType::bfloat16);
+}
+
+TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
+  JobSpec job = qlora_job();
+  CHECK(refused(job, {}).empty());
+  SUBCASE("weights stored as integers") {
+    job.quantization->quant_storage = DType::uint8;
+    CHECK(refused(job, {}) == "fsdp1-integer-storage");
+  }
+  SUBCASE("two dtypes in one layer") {
+    job.quantization->prepare_kbit = true;
+    CHECK(refused(job, {}) == "fsdp1-mixed-dtypes");
+  }
+  SUBCASE("an adapter whose input is cast to float32 and whose weight is gathered in 16 bit") {
+    job.training.bf16 = false;
+    CHECK(refused(job, {}) == "fsdp1-adapter-dtype");
+    job.adapter->dtype = DType::bfloat16;
+    CHECK(refused(job, {}).empty());
+  }
+  SUBCASE("NO_SHARD with original parameters that are frozen or upcast") {
+    const Fsdp1 plan{.sharding_strategy = ShardingStrategy::no_shard, .use_orig_params = true};
+    CHECK(refused(job, plan) == "fsdp1-no-shard-writeback");
+    CHECK(refused(job, {.sharding_strategy = ShardingStrategy::no_shard, .use_orig_params = false}).empty());
+    JobSpec full;
+    full.training.bf16 = true;
+    CHECK(refused(full, plan) == "fsdp1-no-shard-writeback");
+    full.training.bf16 = false;
+    CHECK(refused(full, plan).empty());
+  }
+}
+
+}  // namespace qlp
