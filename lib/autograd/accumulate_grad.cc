@@ -20,10 +20,8 @@ Grads AccumulateGrad::backward(Context& ctx, Grads& grads) {
   if (!incoming.defined()) return {};
   Tensor& grad = autograd_data(leaf_).grad;
   if (grad.defined()) return {};  // added in place
-  // With post hooks the engine holds one more reference to what it hands over.
-  const std::uint32_t expected = post_hooks().empty() ? 1 : 2;
   const bool same_layout = leaf_.contiguous() ? incoming.contiguous() : incoming.strides() == leaf_.strides();
-  if (incoming.use_count() <= expected && same_layout)
+  if (incoming.use_count() == 1 && same_layout)
     grad = incoming.alias();
   else
     grad = empty_like(ctx, leaf_, incoming.dtype(), Op::clone);

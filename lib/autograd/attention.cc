@@ -20,11 +20,13 @@ Tensor additive(Context& ctx, const Tensor& mask, DType dtype, const AttentionBe
   return empty(ctx, mask.shape(), dtype, Op::where);
 }
 
-/// pad_bias in the same file: rows of the mask end on a multiple of 8 elements.
+/// preprocess_mask in the same file: where rows do not start at a multiple of 8 elements, they are copied and padded to
+/// the next one, even if they are that long.
 Tensor aligned(Context& ctx, const Tensor& mask) {
   constexpr std::int64_t kAlignment = 8;
-  const std::int64_t columns = mask.size(-1), padded = (columns + kAlignment - 1) / kAlignment * kAlignment;
-  return padded == columns ? mask : empty(ctx, mask.shape().with(-1, padded), mask.dtype(), Op::pad);
+  const std::int64_t columns = mask.size(-1), row_stride = mask.strides()[2];
+  if (columns % kAlignment == 0 && row_stride % kAlignment == 0) return mask;
+  return empty(ctx, mask.shape().with(-1, columns + kAlignment - columns % kAlignment), mask.dtype(), Op::pad);
 }
 
 }  // namespace

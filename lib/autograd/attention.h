@@ -11,15 +11,16 @@ namespace qlp {
 Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
                        const AttentionBehaviour& behaviour);
 
-/// The memory-efficient kernel. Shapes as above; gives [B, H, S, D] that lies in memory as [B, S, H, D]. `mask` [B or 1, H or 1, S, S] in the dtype of q, or none.
+/// The memory-efficient kernel. Shapes as above; gives [B, H, S, D] that lies in memory as [B, S, H, D]. `mask` [B or
+/// 1, H or 1, S, S] in the dtype of q, or none.
 Tensor efficient_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                            const AttentionBehaviour& behaviour);
 
 /// The composite that takes over where no fused kernel can: fewer heads in k and v than in q, without a mask.
 Tensor math_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v);
 
-/// F.scaled_dot_product_attention, causal where `mask` [B or 1, 1, S, S] (boolean or additive) is not given: casts under
-/// autocast, makes the mask additive and aligned, and picks a kernel.
+/// F.scaled_dot_product_attention, causal where `mask` [B or 1, 1, S, S] (boolean or additive) is not given: casts
+/// under autocast, makes the mask additive and aligned, and picks a kernel.
 Tensor scaled_dot_product_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                                     const AttentionBehaviour& behaviour);
 

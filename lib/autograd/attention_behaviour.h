@@ -12,6 +12,8 @@ struct AttentionBehaviour {
   bool efficient_rng_on_device = false;
   /// The memory-efficient kernel takes fewer heads of keys than of queries (2.9 on).
   bool efficient_groups_heads = false;
+  /// x[:, :, None, :, :] leaves a node for each slice of everything (before 2.9).
+  bool full_slices_record = false;
   /// A boolean mask becomes an additive one by torch.where (2.5 on); before, by zeros and masked_fill_.
   bool converts_mask_by_where = true;
 };

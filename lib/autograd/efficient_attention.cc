@@ -16,10 +16,11 @@ struct Tile {
   bool accumulates_keys;  ///< gradients of k and v are summed in the workspace
 };
 
-/// GPUs that give a block at most 99 KiB of shared memory cannot run the largest tiles (CUDA C programming guide, table of
-/// technical specifications by compute capability).
+/// GPUs that give a block at most 99 KiB of shared memory cannot run the largest tiles (CUDA C programming guide, table
+/// of technical specifications by compute capability).
 bool has_little_shared_memory(std::uint32_t compute_capability) {
-  return (compute_capability >= 86 && compute_capability <= 89 && compute_capability != 87) || compute_capability >= 120;
+  return (compute_capability >= 86 && compute_capability <= 89 && compute_capability != 87) ||
+         compute_capability >= 120;
 }
 
 /// The first kernel in cutlassB.h's list that fits (torch 2.4 to 2.14, compute capability 8.0 on).
@@ -32,14 +33,16 @@ Tile backward_tile(DType dtype, std::int64_t width, std::uint32_t compute_capabi
   return {128, 64, 64, true};
 }
 
-/// Params::workspace_size in kernel_backward.h: staging of dq by block and column, with a lock each; of dk and dv by split.
+/// Params::workspace_size in kernel_backward.h: staging of dq by block and column, with a lock each; of dk and dv by
+/// split.
 std::int64_t workspace_bytes(const Tile& tile, std::int64_t batch_heads, std::int64_t rows, std::int64_t width) {
   std::int64_t splits = ceil_div(rows, tile.keys);
   if (batch_heads >= 256 && rows <= 2 * tile.keys) splits = 1;
   if (tile.accumulates_keys) splits = std::min(splits, 200 / batch_heads);
   splits = std::max<std::int64_t>(splits, 1);
   constexpr std::int64_t kLock = 4;  // of 32 bits: lock, counter, padding
-  std::int64_t elements = ceil_div(rows, tile.queries) * ceil_div(width, tile.columns) * (tile.queries * tile.columns + kLock);
+  std::int64_t elements =
+      ceil_div(rows, tile.queries) * ceil_div(width, tile.columns) * (tile.queries * tile.columns + kLock);
   if (tile.accumulates_keys) elements += 2 * splits * tile.keys * round_up_to(width, tile.queries);
   return batch_heads * elements * static_cast<std::int64_t>(sizeof(float));
 }
@@ -52,7 +55,8 @@ struct EfficientBackward final : Node {
     const Tensor bias = mask.saved() ? mask.unpack(ctx) : Tensor();
     const Tensor os = out.unpack(ctx), ls = lse.unpack(ctx);
     const Tensor rng = seed.saved() ? seed.unpack(ctx) : Tensor(), off = offset.saved() ? offset.unpack(ctx) : Tensor();
-    const std::int64_t batch = qs.size(0), heads = qs.size(1), kv_heads = ks.size(1), rows = qs.size(2), width = qs.size(3);
+    const std::int64_t batch = qs.size(0), heads = qs.size(1), kv_heads = ks.size(1), rows = qs.size(2),
+                       width = qs.size(3);
     constexpr Op kOp = Op::efficient_backward;
     Grads result(3);
     {
@@ -68,7 +72,8 @@ struct EfficientBackward final : Node {
         dv_expanded = empty(ctx, {batch, ks.size(2), heads, width}, vs.dtype(), kOp);
       }
       Tensor delta;
-      if (qs.dtype() == DType::float32) {  // (grad * out).sum(-1), turned and made contiguous: this kernel wants it made
+      if (qs.dtype() ==
+          DType::float32) {  // (grad * out).sum(-1), turned and made contiguous: this kernel wants it made
         Tensor product = empty(ctx, {batch, rows, heads, width}, DType::float32, Op::mul);
         Tensor sum = empty(ctx, {batch, rows, heads}, DType::float32, Op::sum);
         delta = empty(ctx, {batch, heads, rows}, DType::float32, Op::contiguous);
@@ -84,7 +89,8 @@ struct EfficientBackward final : Node {
     return result;
   }
   void release() override {
-    mask.release(), k.release(), q.release(), v.release(), lse.release(), out.release(), offset.release(), seed.release();
+    mask.release(), k.release(), q.release(), v.release(), lse.release(), out.release(), offset.release(),
+        seed.release();
   }
 };
 

@@ -24,7 +24,7 @@ Tensor embedding_dense_backward(Context& ctx, std::int64_t count, const Shape& t
   const Tensor sorted = int64s(ctx, count), order = int64s(ctx, count);
   {
     const Tensor range = int64s(ctx, count);
-    scratch(ctx, sort_pairs_bytes(count, std::bit_width(rows), traits), Op::sort);
+    scratch(ctx, sort_pairs_bytes(count, static_cast<int>(std::bit_width(rows)), traits), Op::sort);
   }
   Tensor result = empty(ctx, table, dtype, Op::embedding_backward);
   const std::int64_t segments = std::min(count, table[0]);

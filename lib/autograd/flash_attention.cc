@@ -1,9 +1,8 @@
-#include "autograd/attention.h"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "autograd/attention.h"
 #include "autograd/record.h"
 #include "tensor/factories.h"
 
@@ -16,8 +15,8 @@ std::int64_t round_up_to(std::int64_t n, std::int64_t unit) { return ceil_div(n,
 /// Head widths that the kernels are made for (flash_api.cpp, head_size_rounded).
 std::int64_t padded_width(std::int64_t width) { return width <= 192 ? round_up_to(width, 32) : 256; }
 
-/// Into how many parts the keys are split when there are too few blocks of queries to fill the GPU: the first number that
-/// comes within 15 % of the best use of whole waves (flash_api.cpp, num_splits_heuristic).
+/// Into how many parts the keys are split when there are too few blocks of queries to fill the GPU: the first number
+/// that comes within 15 % of the best use of whole waves (flash_api.cpp, num_splits_heuristic).
 std::int64_t key_splits(std::int64_t blocks, std::int64_t slots, std::int64_t key_blocks) {
   if (static_cast<float>(blocks) >= 0.8F * static_cast<float>(slots)) return 1;
   const std::int64_t most = std::min<std::int64_t>({128, slots, key_blocks});
@@ -84,7 +83,8 @@ Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Ten
   const Tensor lse = empty(ctx, {batch, heads, rows}, DType::float32, kOp);
 
   const std::int64_t key_block = width <= 64 ? 256 : width <= 128 ? 128 : 64;
-  const std::int64_t slots = static_cast<std::int64_t>(ctx.device.traits().sm_count) * (behaviour.flash_fills_twice ? 2 : 1);
+  const std::int64_t slots =
+      static_cast<std::int64_t>(ctx.device.traits().sm_count) * (behaviour.flash_fills_twice ? 2 : 1);
   const std::int64_t splits = key_splits(batch * heads * ceil_div(rows, 64), slots, ceil_div(columns, key_block));
   Tensor lse_parts, out_parts;
   if (splits > 1) {

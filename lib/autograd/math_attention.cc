@@ -31,8 +31,9 @@ Tensor safe_softmax(Context& ctx, const Tensor& scores) {
 
 // _scaled_dot_product_attention_math in ATen/native/transformers/attention.cpp, torch 2.5 to 2.8.
 Tensor math_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v) {
+  Tensor mask;
   const Tensor query = scale(ctx, q);
-  const Tensor mask = causal_mask(ctx, q.size(2), k.size(2), q.dtype());
+  mask = causal_mask(ctx, q.size(2), k.size(2), q.dtype());
   const std::int64_t groups = q.size(1) / k.size(1);
   const Tensor key = repeat_interleave(ctx, k, groups);
   const Tensor value = repeat_interleave(ctx, v, groups);

@@ -6,35 +6,29 @@
 #include "autograd/record.h"
 #include "autograd/views.h"
 #include "tensor/factories.h"
-#include "tensor/reduction.h"
 
 namespace qlp {
 namespace {
 
-/// Rows of the matrix that a linear layer sees.
-std::int64_t rows_of(const Tensor& x) { return x.numel() / x.size(-1); }
-
-/// MmBackward0 / AddmmBackward0 and the views around them: operands weight, x, bias.
+/// MmBackward0 or AddmmBackward0 and the views that run right before and after it: operands weight, x, bias.
 struct LinearBackward final : Node {
   using Node::Node;
   SavedTensor x, weight;
-  Shape x_shape;
+  Shape weight_shape, x_shape;
   DType dtype = DType::float32;
   Grads backward(Context& ctx, Grads& grads) override {
     Tensor& grad = grads[0];
     const Tensor other = weight.unpack(ctx), self = x.unpack(ctx);
-    const std::int64_t in = x_shape[-1], out_features = grad.size(-1), rows = grad.numel() / out_features;
+    const std::int64_t out_features = weight_shape[0], in = weight_shape[1], rows = grad.numel() / out_features;
     // The view of the result: a gradient that does not lie row by row is copied first.
-    if (!grad.contiguous()) grad = empty(ctx, {rows, out_features}, grad.dtype(), Op::contiguous);
+    const Shape flat{rows, out_features};
+    grad = grad.contiguous() ? grad.view(flat) : empty(ctx, flat, grad.dtype(), Op::contiguous);
     Grads out(3);
     if (wants(1) && addmm_) out[1] = gemm(ctx, {rows, in}, dtype);
-    if (wants(0)) out[0] = gemm(ctx, {out_features, in}, dtype), out[0].impl()->is_view = true;  // transposed twice
+    if (wants(0)) out[0] = gemm(ctx, weight_shape, dtype), out[0].impl()->is_view = true;  // transposed twice
     if (wants(1) && !addmm_) out[1] = gemm(ctx, {rows, in}, dtype);
-    if (wants(1)) out[1] = out[1].view(x_shape);
-    if (wants(2)) {
-      out[2] = empty(ctx, {1, out_features}, grad.dtype(), Op::sum).view({out_features});
-      reduction_scratch(ctx, grad.view({rows, out_features}), 1, Op::sum);
-    }
+    if (wants(1) && x_shape.rank() > 2) out[1] = out[1].view(x_shape);
+    if (wants(2)) out[2] = grad;  // summed over the rows by the engine
     return out;
   }
   void release() override {  // by name: mm's are self and mat2, addmm's are mat1 and mat2
@@ -52,15 +46,14 @@ struct BmmBackward final : Node {
   SavedTensor a, b;
   Shape a_shape, b_shape;
   DType dtype = DType::float32;
-  Grads backward(Context& ctx, Grads& grads) override {
-    if (!grads[0].contiguous()) grads[0] = empty(ctx, grads[0].shape(), grads[0].dtype(), Op::contiguous);
+  Grads backward(Context& ctx, Grads&) override {
     const Tensor right = b.unpack(ctx), left = a.unpack(ctx);
     Grads out(2);
     if (wants(1)) out[1] = gemm(ctx, b_shape, dtype, Op::bmm);
     if (wants(0)) out[0] = gemm(ctx, a_shape, dtype, Op::bmm);
     return out;
   }
-  void release() override { a.release(), b.release(); }
+  void release() override { b.release(), a.release(); }
 };
 
 /// addmm whose bias is added by cuBLASLt (CUDABlas.cpp, gemm_and_bias).
@@ -86,18 +79,22 @@ Tensor linear(Context& ctx, const Tensor& input, const Tensor& stored_weight, co
   const Tensor bias = autocast_low(ctx, stored_bias);
   const Tensor weight = autocast_low(ctx, stored_weight);
   const Tensor cast = autocast_low(ctx, input);
-  const Tensor x = cast.contiguous() ? cast : contiguous(ctx, cast);
+  const Tensor dense = cast.contiguous() ? cast : contiguous(ctx, cast);
+  const std::int64_t rows = dense.numel() / dense.size(-1);
+  // addmm's operand is flattened before the weight is transposed, mm's after it: so the gradient of addmm's weight has
+  // reached its leaf when that of x is unflattened, that of mm's has not (ATen/native/Linear.cpp).
+  const Tensor x = bias.defined() ? reshape(ctx, dense, {rows, dense.size(-1)}) : dense;
 
   const auto node = record<LinearBackward>(ctx, weight, x, bias);
   if (node) {
-    node->x_shape = x.shape(), node->dtype = x.dtype();
+    node->weight_shape = weight.shape(), node->x_shape = x.shape(), node->dtype = x.dtype();
     if (bias.defined()) node->set_addmm();
     if (node->wants(0)) node->x.save(ctx, x);
     if (node->wants(1)) node->weight.save(ctx, weight);
   }
-  const Shape rows{rows_of(x), weight.size(0)};
-  const Tensor flat = bias.defined() ? gemm_with_bias(ctx, rows, x.dtype()) : gemm(ctx, rows, x.dtype());
-  Tensor out = flat.view(x.shape().with(-1, weight.size(0)));
+  const Shape product{rows, weight.size(0)};
+  const Tensor flat = bias.defined() ? gemm_with_bias(ctx, product, x.dtype()) : gemm(ctx, product, x.dtype());
+  Tensor out = flat.view(dense.shape().with(-1, weight.size(0)));
   out.impl()->is_view = false;
   set_history(out, node);
   return out;

@@ -178,7 +178,9 @@ Tensor repeat_heads(Context& ctx, const Tensor& a, std::int64_t times, int slice
 
 }  // namespace
 
-Tensor repeat_kv(Context& ctx, const Tensor& a, std::int64_t times) { return repeat_heads(ctx, a, times, 4); }
+Tensor repeat_kv(Context& ctx, const Tensor& a, std::int64_t times, bool full_slices_record) {
+  return repeat_heads(ctx, a, times, full_slices_record ? 4 : 0);
+}
 Tensor repeat_interleave(Context& ctx, const Tensor& a, std::int64_t times) { return repeat_heads(ctx, a, times, 0); }
 
 Tensor contiguous(Context& ctx, const Tensor& a) {

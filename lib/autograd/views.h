@@ -17,7 +17,7 @@ std::vector<Tensor> split(Context& ctx, const Tensor& a, const std::vector<std::
 /// Repeats each of the heads in dimension 1 of [B, H, S, D].
 Tensor repeat_interleave(Context& ctx, const Tensor& a, std::int64_t times);
 /// The same as transformers writes it: x[:, :, None, :, :], expand, then a reshape that copies.
-Tensor repeat_kv(Context& ctx, const Tensor& a, std::int64_t times);
+Tensor repeat_kv(Context& ctx, const Tensor& a, std::int64_t times, bool full_slices_record);
 /// a.contiguous(): a copy where it is not.
 Tensor contiguous(Context& ctx, const Tensor& a);
 /// The tensor without its history.

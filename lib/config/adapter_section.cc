@@ -89,6 +89,10 @@ std::optional<QuantizationSpec> read_quantization_section(const Section& where, 
   spec.quant_storage = map.dtype_or("quant_storage", kStorage, DType::uint8);
   spec.compute_dtype = map.dtype_or("compute_dtype", kFloats, load_dtype);
   spec.prepare_kbit = map.boolean_or("prepare_kbit", false);
+  spec.trl_bf16_cast = map.boolean_or("trl_bf16_cast", false);
+  if (spec.trl_bf16_cast && !spec.prepare_kbit)
+    map.refuse("trl_bf16_cast", "bad-value", "trl_bf16_cast without prepare_kbit: there is nothing to cast back",
+               "set prepare_kbit to true, as TRL's SFTTrainer does");
   map.finish();
   return spec;
 }

@@ -62,7 +62,7 @@ void adopt_checkpoint_quantization(const ModelSection& model, const Section& sec
     return;
   }
   auto asked = *job.quantization;
-  asked.prepare_kbit = stored->prepare_kbit;
+  asked.prepare_kbit = stored->prepare_kbit, asked.trl_bf16_cast = stored->trl_bf16_cast;
   if (asked != *stored)
     findings.warning("checkpoint-quantization", section.place,
                      "differs from the quantization_config that the checkpoint is stored with",

@@ -108,6 +108,7 @@ std::string quantization_text(const QuantizationSpec& q) {
   lines.add("quant_storage", q.quant_storage);
   lines.add("compute_dtype", q.compute_dtype);
   lines.add("prepare_kbit", q.prepare_kbit);
+  lines.add("trl_bf16_cast", q.trl_bf16_cast);
   return lines.text();
 }
 
@@ -142,7 +143,7 @@ std::string training_text(const TrainingSpec& t) {
                                       : t.gradient_checkpointing == GradientCheckpointing::reentrant
                                           ? "{use_reentrant: true}"
                                           : "{use_reentrant: false}");
-  lines.raw("mixed_precision", t.bf16 ? "bf16" : "\"no\"");
+  lines.raw("mixed_precision", t.bf16 ? "bf16" : t.fp16 ? "fp16" : "\"no\"");
   lines.add("optimizer", t.optimizer);
   lines.add("max_grad_norm", t.max_grad_norm);
   lines.add("attn_implementation", t.attention);

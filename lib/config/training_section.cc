@@ -40,10 +40,9 @@ constexpr std::array<NotSupported, 24> kOtherOptimizers{{
     {"muon", kLater},
 }};
 
-constexpr std::array<NotSupported, 4> kOtherPrecisions{{
-    {"fp16", "loss scaling with float16 is not planned yet"},
+constexpr std::array<NotSupported, 3> kOtherPrecisions{{
     {"fp8", "8-bit float matrix products are not planned yet"},
-    {"float16", "loss scaling with float16 is not planned yet"},
+    {"float16", "the Trainer's word for it is fp16"},
     {"bfloat16", "the Trainer's word for it is bf16"},
 }};
 
@@ -87,11 +86,11 @@ GradientCheckpointing read_checkpointing(MapReader& map, const StackVersions& st
   return reentrant.value_or(false) ? GradientCheckpointing::reentrant : GradientCheckpointing::nonreentrant;
 }
 
-bool read_precision(MapReader& map) {
-  constexpr std::array<std::string_view, 2> kWords{"no", "bf16"};
+void read_precision(MapReader& map, TrainingSpec& spec) {
+  constexpr std::array<std::string_view, 3> kWords{"no", "bf16", "fp16"};
   const auto index = map.word("mixed_precision", kWords, kOtherPrecisions);
   if (!map.has("mixed_precision")) map.default_used("mixed_precision", "\"no\"");
-  return index == 1U;
+  spec.bf16 = index == 1U, spec.fp16 = index == 2U;
 }
 
 /// TrainingArguments.optim: fused from torch 2.8 on (transformers training_args.py, default_optim).
@@ -116,7 +115,7 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
                "micro_batch_size times seq_len is out of range: expected at most " + std::to_string(kMostTokens));
   spec.gradient_accumulation_steps = map.integer_or("gradient_accumulation_steps", {1, 1 << 20}, 1);
   spec.gradient_checkpointing = read_checkpointing(map, stack);
-  spec.bf16 = read_precision(map);
+  read_precision(map, spec);
   spec.optimizer = map.choice_or("optimizer", default_optimizer(stack), kOtherOptimizers);
   spec.max_grad_norm = map.number_or("max_grad_norm", {}, 1.0);
   spec.attention = map.choice_or("attn_implementation", Attention::sdpa, kOtherAttention);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "autograd/engine.h"
+#include "estimate/loss_rules.h"
 #include "estimate/runtimes.h"
 #include "plan/stack_profile.h"
 #include "quant/quantize.h"
@@ -33,13 +34,19 @@ DeviceTraits traits_of(const GpuSpec& gpu, const StackProfile& stack) {
   return traits;
 }
 
+ModelBehaviour model_behaviour(const JobSpec& job, const StackProfile& stack) {
+  ModelBehaviour behaviour = stack.model(job.model.family);
+  if (job.training.loss == Loss::liger) behaviour.liger = stack.liger();
+  return behaviour;
+}
+
 BuildOptions build_options(const JobSpec& job, const StackProfile& stack) {
   BuildOptions options;
   options.quantization = job.quantization;
   options.adapter = job.adapter;
   options.attention = static_cast<AttentionKernel>(job.training.attention);
   options.adapter_behaviour = stack.adapter();
-  options.model_behaviour = stack.model();
+  options.model_behaviour = model_behaviour(job, stack);
   options.quant_behaviour = stack.quant();
   return options;
 }
@@ -66,14 +73,19 @@ TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
   options.item_count = !stack.counts_items_on_device() ? ItemCount::host_number
                        : stack.item_count_is_float()   ? ItemCount::device_float
                                                        : ItemCount::device_int64;
+  options.averages_tokens = stack.averages_tokens();
+  options.norms_decay = !stack.decays_by_name() && job.model.family != Family::llama;
   options.adds_loss_in_place = stack.adds_loss_in_place();
   options.clips = training.max_grad_norm > 0;
-  options.autocast = training.bf16;
-  options.outputs_to_fp32 = training.bf16;
+  options.autocast = training.mixed_precision();
+  options.outputs_to_fp32 = training.mixed_precision();
+  options.scales_loss = training.fp16;
+  options.keeps_inputs = stack.keeps_inputs();
+  options.divides_reported_loss = stack.divides_reported_loss();
   options.run.checkpointing = static_cast<Checkpointing>(training.gradient_checkpointing);
   options.run.input_requires_grad =
       job.adapter && training.gradient_checkpointing != GradientCheckpointing::none;
-  options.run.behaviour = stack.model();
+  options.run.behaviour = model_behaviour(job, stack);
   return options;
 }
 
@@ -89,6 +101,7 @@ void prepare_model(Context& ctx, CausalLm& model, const JobSpec& job, const Stac
   if (job.adapter) {
     const DType compute_dtype = job.quantization ? job.quantization->compute_dtype : job.dtype;
     attach_adapter(ctx, model, *job.adapter, compute_dtype, stack.load());
+    if (job.quantization && job.quantization->trl_bf16_cast) cast_tables_back(ctx, model);
   }
   for (Parameter* parameter : model.parameters())
     if (parameter->trainable) set_requires_grad(parameter->tensor, true);
@@ -100,6 +113,7 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
   const StackProfile stack(job.stack);
   auto runtime = make_runtime(job, plan, rank, stack);
   if (!runtime) return Unexpected{runtime.error()};
+  if (auto refusals = check_loss(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   auto built = build_model(job.model, build_options(job, stack));
   if (!built) return Unexpected{built.error()};
 
@@ -109,6 +123,7 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
   Device device(allocator, run.timeline, traits_of(job.cluster.gpu, stack));
   Engine engine;
   Context ctx(device, engine);
+  ctx.autocast.dtype = job.training.autocast_dtype();
   {
     std::optional<FourBitQuantizer> quantizer;
     if (job.quantization)

@@ -35,7 +35,7 @@ void check_quantized(const JobSpec& job, Diagnostics& refusals) {
                                "quantization.quant_storage",
                                quantization.prepare_kbit ? "leave prepare_kbit out under FSDP"
                                                          : "set quant_storage to the dtype of the model"));
-  else if (!job.training.bf16 && adapter_dtype(job) != quantization.quant_storage)
+  else if (!job.training.mixed_precision() && adapter_dtype(job) != quantization.quant_storage)
     refusals.push_back(refusal("fsdp1-adapter-dtype",
                                "the adapter is gathered as " + std::string(name_of(quantization.quant_storage)) +
                                    " but its input is cast to " + std::string(name_of(adapter_dtype(job))) +
@@ -44,11 +44,35 @@ void check_quantized(const JobSpec& job, Diagnostics& refusals) {
                                "set mixed_precision to bf16, or adapter.dtype to bfloat16"));
 }
 
+/// DoRA reads the weights of lora_A and lora_B outside of their units, and runs each unit twice, whose second gradient
+/// is then never reduced; FSDP's clip_grad_norm_ takes gradients of one dtype only (peft dora.py, torch
+/// fully_sharded_data_parallel.py).
+void check_adapter(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
+  const bool mixed_precision = job.training.bf16 || job.quantization;
+  if (job.adapter->use_dora && plan.use_orig_params)
+    refusals.push_back(refusal("fsdp1-dora",
+                               "DoRA reads whole weights of lora_A where FSDP1 with use_orig_params holds a shard",
+                               "adapter.use_dora", "plan fsdp2 instead"));
+  else if (job.adapter->use_dora && mixed_precision)
+    refusals.push_back(refusal("fsdp1-dora",
+                               "DoRA uses each FSDP1 unit twice: under mixed precision the second gradient is left in "
+                               "16 bit, at which clipping and the optimizer stop",
+                               "adapter.use_dora", "plan fsdp2 instead"));
+  const bool shards = plan.sharding_strategy == ShardingStrategy::full_shard;
+  if (shards && !job.training.bf16 && job.training.max_grad_norm > 0 && !job.adapter->modules_to_save.empty() &&
+      !job.adapter->dtype && adapter_dtype(job) != job.dtype)
+    refusals.push_back(refusal("fsdp1-gradient-dtypes",
+                               "FSDP1 clips gradients of one dtype only, and here modules_to_save has " +
+                                   std::string(name_of(job.dtype)) + " and the adapter " +
+                                   std::string(name_of(adapter_dtype(job))),
+                               "adapter.modules_to_save", "set mixed_precision to bf16"));
+}
+
 /// What the check for changed parameters stops at (_flat_param.py, _writeback_orig_params; torch 2.4 to 2.14): the
 /// frozen parameters that PEFT leaves beside the adapters, and those of a flat parameter that accelerate has upcast.
 void check_no_shard(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
   if (plan.sharding_strategy != ShardingStrategy::no_shard || !plan.use_orig_params) return;
-  const bool upcast = job.training.bf16 && job.dtype != DType::float32;
+  const bool upcast = job.training.mixed_precision() && job.dtype != DType::float32;
   if (!job.adapter && !upcast) return;
   refusals.push_back(refusal(
       "fsdp1-no-shard-writeback",
@@ -65,9 +89,7 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   Diagnostics refusals;
   if (job.quantization) check_quantized(job, refusals);
   check_no_shard(job, plan, refusals);
-  if (job.adapter && job.adapter->use_dora)
-    refusals.push_back(
-        refusal("fsdp1-dora", "DoRA under FSDP1 is not worked out yet", "adapter.use_dora", "plan fsdp2 instead"));
+  if (job.adapter) check_adapter(job, plan, refusals);
   if (has_errors(refusals)) return Unexpected{std::move(refusals)};
 
   Fsdp1Options options;
@@ -77,11 +99,11 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   options.rank = rank;
   // accelerate dataclasses.py, set_mixed_precision; transformers trainer.py, _fsdp_qlora_plugin_updates
   std::optional<DType> dtype;
-  if (job.training.bf16) dtype = DType::bfloat16;
+  if (job.training.mixed_precision()) dtype = job.training.autocast_dtype();
   if (job.quantization) dtype = job.quantization->quant_storage;
   options.mixed_precision = {.param_dtype = dtype, .reduce_dtype = dtype, .buffer_dtype = dtype};
-  options.upcasts_trained = job.training.bf16;
-  options.outputs_to_fp32 = job.training.bf16;
+  options.upcasts_trained = job.training.mixed_precision();
+  options.outputs_to_fp32 = job.training.mixed_precision();
   options.wraps_trained_leaves = job.adapter.has_value();
   options.records_collectives = stack.collectives_have_own_stream();
   return options;

@@ -9,10 +9,12 @@ namespace qlp {
 namespace {
 
 Diagnostic refusal(std::string code, std::string message, std::string key_path, std::string hint) {
-  return {.code = std::move(code),
-          .message = std::move(message),
-          .key_path = std::move(key_path),
-          .hint = std::move(hint)};
+  Diagnostic diagnostic;
+  diagnostic.code = std::move(code);
+  diagnostic.message = std::move(message);
+  diagnostic.key_path = std::move(key_path);
+  diagnostic.hint = std::move(hint);
+  return diagnostic;
 }
 
 bool has_integer_storage(const JobSpec& job) {
@@ -26,11 +28,12 @@ void check_base(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack
                                "integer dtype cannot be made anew as one that requires a gradient",
                                "quantization.quant_storage", "set quant_storage to bfloat16"));
   else if (has_integer_storage(job) && !plan.local_base)
-    refusals.push_back(refusal("fsdp2-integer-storage",
-                               "accelerate leaves 4-bit weights that are stored as integers out of sharding: every rank "
-                               "keeps them whole",
-                               "quantization.quant_storage",
-                               "the plan fsdp2-local-base is what runs; set quant_storage to bfloat16 to shard them"));
+    refusals.push_back(
+        refusal("fsdp2-integer-storage",
+                "accelerate leaves 4-bit weights that are stored as integers out of sharding: every rank "
+                "keeps them whole",
+                "quantization.quant_storage",
+                "the plan fsdp2-local-base is what runs; set quant_storage to bfloat16 to shard them"));
   if (plan.local_base && !has_integer_storage(job))
     refusals.push_back(refusal("fsdp2-local-base-floats",
                                "accelerate keeps only 4-bit weights that are stored as integers whole on every rank",
@@ -51,16 +54,25 @@ void check_stack(const JobSpec& job, const StackProfile& stack, Diagnostics& ref
                                "refuses",
                                "adapter.modules_to_save",
                                "train the embedding with LoRA, or untie it from the head in the checkpoint"));
+  if (job.training.loss == Loss::liger)
+    refusals.push_back(refusal("fsdp2-liger",
+                               "Liger's loss reads the weight of the head without calling it, so that FSDP2 does not "
+                               "gather it in time",
+                               "training.loss", "set loss to plain, or take an fsdp1 plan"));
+  if (job.training.fp16)
+    refusals.push_back(refusal("fsdp2-fp16", "loss scaling with float16 under FSDP2 is not worked out yet",
+                               "training.mixed_precision", "set it to bf16, or take an fsdp1 plan"));
   const bool casts_in_recomputation = stack.fully_shard().casts_everywhere || stack.layers_checkpoint_forward();
   if (job.model.family == Family::olmo2 && job.training.bf16 && !casts_in_recomputation &&
       job.training.gradient_checkpointing == GradientCheckpointing::nonreentrant)
     refusals.push_back(refusal("fsdp2-recomputed-dtype",
                                "checkpointing stops: the recomputed rotary tables of OLMo 2 are float32 where FSDP2 "
                                "had cast them to bfloat16 in the forward pass",
-                               "training.gradient_checkpointing", "set use_reentrant to true, or leave checkpointing out"));
-  const bool adapters_differ = job.adapter && job.adapter->dtype.value_or(job.adapter->autocast_adapter_dtype
-                                                                              ? DType::float32
-                                                                              : job.dtype) != job.dtype;
+                               "training.gradient_checkpointing",
+                               "set use_reentrant to true, or leave checkpointing out"));
+  const bool adapters_differ =
+      job.adapter &&
+      job.adapter->dtype.value_or(job.adapter->autocast_adapter_dtype ? DType::float32 : job.dtype) != job.dtype;
   const bool all_float32 = job.training.bf16 && stack.fsdp2_upcast() == Fsdp2Upcast::whole_model;
   if (adapters_differ && !all_float32 && !stack.fsdp2_mixes_frozen_dtypes())
     refusals.push_back(refusal("fsdp2-mixed-dtypes",

@@ -14,9 +14,9 @@ namespace {
 using Made = Result<std::unique_ptr<ShardingRuntime>>;
 
 Made ddp(const JobSpec& job, const Ddp& plan) {
-  const DdpOptions options{.world_size = job.cluster.world_size,
-                           .bucket_cap_mb = plan.bucket_cap_mb,
-                           .gradient_as_bucket_view = plan.gradient_as_bucket_view};
+  const ReducerOptions options{.world_size = job.cluster.world_size,
+                               .bucket_cap_mb = plan.bucket_cap_mb,
+                               .gradient_as_bucket_view = plan.gradient_as_bucket_view};
   return std::unique_ptr<ShardingRuntime>(std::make_unique<DdpRuntime>(options));
 }
 

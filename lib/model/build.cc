@@ -19,8 +19,7 @@ class Builder {
     parts.embedding = std::make_unique<Embedding>("model.embed_tokens", spec_.vocab_size, spec_.hidden_size);
     for (std::int64_t i = 0; i < spec_.num_hidden_layers; ++i) parts.layers.push_back(layer(i));
     parts.norm = norm("model.norm", spec_.hidden_size);
-    parts.rotary = std::make_unique<RotaryEmbedding>("model.rotary_emb", rotary_width(), rotary_style(),
-                                                     options_.model_behaviour);
+    if (options_.model_behaviour.rotary.place == RotaryPlace::decoder) parts.rotary = rotary("model.rotary_emb");
     parts.head = head(*parts.embedding);
     if (options_.adapter && is_saved_module(*options_.adapter, "model.embed_tokens")) parts.embedding->train_copy();
     const ModelTraits traits{.scales_embedding = spec_.family == Family::gemma2,
@@ -28,6 +27,10 @@ class Builder {
                              .sliding_window = spec_.sliding_window.value_or(0),
                              .layers_narrow_masks = spec_.family == Family::gemma2,
                              .caches_in_training = spec_.family != Family::gemma2,
+                             .masks_by_layer_type = masks_by_layer_type(),
+                             .holds_last_output = options_.model_behaviour.layers_return_tuples ||
+                                                  (spec_.family == Family::gemma2 &&
+                                                   !options_.model_behaviour.broadcasts_masks),
                              .kernel = options_.attention,
                              .mask_maker = mask_maker()};
     return std::make_unique<CausalLm>(std::move(parts), traits);
@@ -37,8 +40,13 @@ class Builder {
  private:
   RotaryStyle rotary_style() const {
     const ModelBehaviour& behaviour = options_.model_behaviour;
-    return {.float_tables = spec_.family == Family::olmo2 && behaviour.olmo2_float_tables,
-            .joins_rest = spec_.family == Family::phi3 && behaviour.phi3_joins_rest};
+    return {.float_tables = spec_.family == Family::olmo2 && behaviour.olmo2_in_float,
+            .joins_rest = spec_.family == Family::phi3 && behaviour.phi3_joins_rest,
+            .looks_at_length = spec_.rope == RopeKind::longrope};
+  }
+  bool masks_by_layer_type() const {
+    const bool by_type = spec_.family == Family::qwen2 || spec_.family == Family::qwen3 || spec_.family == Family::gemma2;
+    return by_type && options_.model_behaviour.has_masking_utils;
   }
   /// Where masking_utils.py does not, the models make their masks in one of two ways.
   MaskMaker mask_maker() const {
@@ -46,15 +54,29 @@ class Builder {
     if (behaviour.has_masking_utils) return behaviour.broadcasts_masks ? MaskMaker::broadcast : MaskMaker::mapped;
     return spec_.family == Family::mistral || spec_.family == Family::phi3 ? MaskMaker::windowed : MaskMaker::triangular;
   }
-  std::int64_t rotary_width() const {
-    return static_cast<std::int64_t>(static_cast<double>(spec_.head_dim) * spec_.partial_rotary_factor);
+  std::unique_ptr<RotaryEmbedding> rotary(std::string name) const {
+    const RotaryShape shape{
+        .width = static_cast<std::int64_t>(static_cast<double>(spec_.head_dim) * spec_.partial_rotary_factor),
+        .positions = spec_.max_position_embeddings};
+    return std::make_unique<RotaryEmbedding>(std::move(name), shape, rotary_style(), options_.model_behaviour);
+  }
+
+  /// Which norms of a loaded model Liger replaces (liger_kernel/transformers/monkey_patch.py).
+  std::optional<LigerNorm> liger_norm(std::string_view name) const {
+    const auto& liger = options_.model_behaviour.liger;
+    const bool of_head = name.ends_with("q_norm") || name.ends_with("k_norm");
+    if (!liger || (of_head && !(spec_.family == Family::qwen3 && liger->replaces_head_norms))) return std::nullopt;
+    const bool chained = spec_.family == Family::gemma2 || (spec_.family == Family::olmo2 && name != "model.norm");
+    return LigerNorm{.in_place = !chained, .skips_frozen_gain = liger->norm_skips_frozen_gain};
   }
 
   std::unique_ptr<RmsNorm> norm(std::string name, std::int64_t width) const {
+    const bool scales_in_float = spec_.family == Family::olmo2 && options_.model_behaviour.olmo2_in_float;
     const NormKind kind = spec_.family == Family::gemma2   ? NormKind::gemma
-                          : spec_.family == Family::olmo2 ? NormKind::olmo2
-                                                          : NormKind::llama;
-    return std::make_unique<RmsNorm>(std::move(name), width, kind);
+                          : scales_in_float ? NormKind::olmo2
+                                            : NormKind::llama;
+    const auto liger = liger_norm(name);
+    return std::make_unique<RmsNorm>(std::move(name), width, kind, liger);
   }
 
   std::unique_ptr<LinearModule> linear(const std::string& name, std::int64_t in, std::int64_t out, bool bias) {
@@ -108,6 +130,7 @@ class Builder {
       p.q_norm = norm(name + ".q_norm", q);
       p.k_norm = norm(name + ".k_norm", kv);
     }
+    if (options_.model_behaviour.rotary.in_every_attention) p.rotary = rotary(name + ".rotary_emb");
     const AttentionShape shape{.hidden = h,
                                .heads = spec_.num_attention_heads,
                                .kv_heads = spec_.num_key_value_heads,
@@ -137,7 +160,7 @@ class Builder {
     }
     p.down = linear(name + ".down_proj", i, h, spec_.mlp_bias);
     const Activation activation = spec_.family == Family::gemma2 ? Activation::gelu : Activation::silu;
-    return std::make_unique<GatedMlp>(name, activation, std::move(p));
+    return std::make_unique<GatedMlp>(name, activation, std::move(p), options_.model_behaviour.liger.has_value());
   }
 
   std::unique_ptr<DecoderLayer> layer(std::int64_t index) {
@@ -163,16 +186,42 @@ class Builder {
   std::size_t adapted_ = 0;
 };
 
+Diagnostic refusal(std::string code, std::string message, std::string key_path, std::string hint) {
+  Diagnostic out;
+  out.code = std::move(code), out.message = std::move(message);
+  out.key_path = std::move(key_path), out.hint = std::move(hint);
+  return out;
+}
+
+/// What an adapter asks for that the tree does not hold.
+Diagnostics check_adapter(const AdapterSpec& adapter, CausalLm& model, std::size_t adapted) {
+  Diagnostics refusals;
+  const Module& embedding = *model.parts().embedding;
+  const Module& head = *model.parts().head;
+  if (!adapter.all_linear && is_target(adapter, embedding.name(), false))
+    refusals.push_back(refusal("embedding-target", "an adapter on the embedding is not planned yet",
+                               "adapter.target_modules",
+                               "leave " + embedding.leaf_name() + " out, or train it whole: modules_to_save"));
+  else if (adapted == 0)
+    refusals.push_back(refusal("no-target-module", "target_modules matches no linear layer of this model",
+                               "adapter.target_modules", "use all-linear, or names like q_proj, v_proj"));
+  model.visit([&](const Module& module) {
+    if (!refusals.empty() || &module == &embedding || &module == &head || module.name().empty()) return;
+    if (is_saved_module(adapter, module.name()))
+      refusals.push_back(refusal("saved-module", "training a whole copy of " + module.name() + " is not planned yet",
+                                 "adapter.modules_to_save", "embed_tokens and lm_head are"));
+  });
+  return refusals;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CausalLm>> build_model(const ModelSpec& spec, const BuildOptions& options) {
   Builder builder(spec, options);
   auto model = builder.build();
-  if (options.adapter && builder.adapted() == 0)
-    return Unexpected{Diagnostics{{.code = "no-target-module",
-                                   .message = "target_modules matches no linear layer of this model",
-                                   .key_path = "adapter.target_modules",
-                                   .hint = "use all-linear, or names like q_proj, v_proj"}}};
+  if (options.adapter)
+    if (auto refusals = check_adapter(*options.adapter, *model, builder.adapted()); !refusals.empty())
+      return Unexpected{std::move(refusals)};
   if (options.adapter)
     for (Parameter* parameter : model->parameters()) {
       const ParamRole role = parameter->role;

@@ -17,11 +17,14 @@ SelfAttention::SelfAttention(std::string name, const AttentionShape& shape, Atte
       projections_(std::move(projections)),
       behaviour_(behaviour),
       layer_(layer) {
-  for (LinearModule* linear : {projections_.q.get(), projections_.k.get(), projections_.v.get(),
-                               projections_.qkv.get(), projections_.o.get()})
-    if (linear) add_child(*linear);
+  // Phi-3 registers o_proj ahead of qkv_proj.
+  LinearModule* const last = projections_.qkv ? projections_.qkv.get() : projections_.o.get();
+  for (LinearModule* linear : {projections_.q.get(), projections_.k.get(), projections_.v.get(), projections_.o.get()})
+    if (linear && linear != last) add_child(*linear);
+  add_child(*last);
   for (RmsNorm* norm : {projections_.q_norm.get(), projections_.k_norm.get()})
     if (norm) add_child(*norm);
+  if (projections_.rotary) add_child(*projections_.rotary);
 }
 
 SelfAttention::Heads SelfAttention::project(Context& ctx, const Tensor& hidden) {
@@ -61,45 +64,85 @@ SelfAttention::Heads SelfAttention::project(Context& ctx, const Tensor& hidden) 
   return {{}, std::move(v), std::move(k), std::move(q)};
 }
 
-Tensor SelfAttention::forward(Context& ctx, const Tensor& input, const LayerInputs& inputs,
-                              Tensor& weights) {
+Tensor SelfAttention::forward(Context& ctx, const Tensor& input, const LayerInputs& inputs, Tensor& weights) {
   return call(ctx, input, [&](const Tensor& hidden) {
     Heads heads = project(ctx, hidden);
-    {
-      Rotated rotated = apply_rotary(ctx, heads.q, heads.k, inputs.rotary);
-      heads.q = std::move(rotated.q), heads.k = std::move(rotated.k);
-    }
+    RotaryTables own;
+    rotate(ctx, heads, inputs, own);
     if (inputs.cache) {
       auto& [keys, values] = (*inputs.cache)[layer_];
-      const Tensor none = heads.k.narrow(2, 0);
-      keys = cat(ctx, none, heads.k, 2);
-      values = cat(ctx, none, heads.v, 2);
-      heads.k = keys, heads.v = values;
+      if (behaviour_.copies_into_cache) {
+        const Tensor none = heads.k.narrow(2, 0);
+        heads.k = cat(ctx, none, heads.k, 2);
+        heads.v = cat(ctx, none, heads.v, 2);
+      }
+      keys = heads.k, values = heads.v;
     }
     const Tensor& mask = shape_.sliding ? inputs.sliding_mask : inputs.mask;
-    Tensor out = shape_.kernel == AttentionKernel::eager ? eager(ctx, heads, mask, weights) : sdpa(ctx, heads, mask);
+    Tensor out;
+    switch (shape_.kernel) {
+      case AttentionKernel::eager:
+        out = eager(ctx, heads, mask, weights);
+        break;
+      case AttentionKernel::flash_attention_2:
+        out = flash(ctx, heads);
+        break;
+      case AttentionKernel::sdpa:
+        out = sdpa(ctx, heads, mask);
+        break;
+    }
     out = reshape(ctx, out, {hidden.size(0), hidden.size(1), shape_.heads * shape_.head_dim});
     out = projections_.o->forward(ctx, out);
     return out;
   });
 }
 
-/// Gives [B, S, heads, D].
-Tensor SelfAttention::sdpa(Context& ctx, const Heads& heads, const Tensor& mask) {
-  Tensor q = heads.q, k = heads.k, v = heads.v;
+void SelfAttention::rotate(Context& ctx, Heads& heads, const LayerInputs& inputs, RotaryTables& own) {
+  const bool makes_tables = behaviour_.rotary.place != RotaryPlace::decoder;
+  if (makes_tables) own = projections_.rotary->forward(ctx, heads.v, inputs.positions);
+  Rotated rotated = apply_rotary(ctx, heads.q, heads.k, makes_tables ? own : inputs.rotary);
+  heads.q = std::move(rotated.q), heads.k = std::move(rotated.k);
+}
+
+void SelfAttention::repeat_heads(Context& ctx, Heads& heads) const {
   const std::int64_t groups = shape_.heads / shape_.kv_heads;
-  if (!behaviour_.grouped_attention || mask.defined()) k = repeat_kv(ctx, k, groups), v = repeat_kv(ctx, v, groups);
-  if (behaviour_.contiguous_attention) q = contiguous(ctx, q), k = contiguous(ctx, k), v = contiguous(ctx, v);
+  const bool slices = behaviour_.attention.full_slices_record;
+  heads.k = repeat_kv(ctx, heads.k, groups, slices);
+  heads.v = repeat_kv(ctx, heads.v, groups, slices);
+}
+
+/// Gives [B, S, heads, D].
+Tensor SelfAttention::sdpa(Context& ctx, Heads& heads, const Tensor& mask) {
+  Heads copy;
+  if (!behaviour_.attention_rebinds) copy = heads;
+  Heads& named = behaviour_.attention_rebinds ? heads : copy;
+  auto& [fused, v, k, q] = named;
+  if (!behaviour_.grouped_attention || mask.defined()) repeat_heads(ctx, named);
+  if (behaviour_.contiguous_attention || (behaviour_.attention_rebinds && mask.defined()))
+    q = contiguous(ctx, q), k = contiguous(ctx, k), v = contiguous(ctx, v);
   Tensor out = scaled_dot_product_attention(ctx, q, k, v, mask, behaviour_.attention);
   out = transpose(ctx, out, 1, 2);
   return contiguous(ctx, out);
 }
 
+/// Gives [B, S, heads, D]. transformers casts float32 itself (modeling_flash_attention_utils.py).
+Tensor SelfAttention::flash(Context& ctx, Heads& heads) {
+  Heads copy;
+  if (!behaviour_.attention_rebinds) copy = heads;
+  Heads& named = behaviour_.attention_rebinds ? heads : copy;
+  auto& [fused, v, k, q] = named;
+  if (behaviour_.flash_repeats_heads) repeat_heads(ctx, named);
+  const DType dtype = q.dtype() == DType::float32 ? ctx.autocast.dtype : q.dtype();
+  q = to(ctx, q, dtype), k = to(ctx, k, dtype), v = to(ctx, v, dtype);
+  return transpose(ctx, flash_attention(ctx, q, k, v, behaviour_.attention), 1, 2);
+}
+
 /// Gives [B, S, heads, D].
 Tensor SelfAttention::eager(Context& ctx, const Heads& heads, const Tensor& mask, Tensor& weights) {
   const std::int64_t groups = shape_.heads / shape_.kv_heads;
-  const Tensor k = repeat_kv(ctx, heads.k, groups);
-  const Tensor v = repeat_kv(ctx, heads.v, groups);
+  const bool slices = behaviour_.attention.full_slices_record;
+  const Tensor k = repeat_kv(ctx, heads.k, groups, slices);
+  const Tensor v = repeat_kv(ctx, heads.v, groups, slices);
   weights = batched_matmul(ctx, heads.q, transpose(ctx, k, 2, 3));
   weights = scale(ctx, weights);
   if (shape_.softcap) {
@@ -108,7 +151,9 @@ Tensor SelfAttention::eager(Context& ctx, const Heads& heads, const Tensor& mask
     weights = scale(ctx, weights);
   }
   if (mask.defined()) weights = add(ctx, weights, mask);
-  weights = to(ctx, softmax(ctx, weights, DType::float32), heads.q.dtype());
+  Tensor probabilities = softmax(ctx, weights, DType::float32);
+  probabilities = to(ctx, probabilities, heads.q.dtype());
+  weights = std::move(probabilities);
   Tensor out = batched_matmul(ctx, weights, v);
   out = transpose(ctx, out, 1, 2);
   return contiguous(ctx, out);

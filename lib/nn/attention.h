@@ -18,18 +18,19 @@ enum class AttentionKernel : std::uint8_t { sdpa, eager, flash_attention_2 };
 struct LayerInputs {
   // Python drops them from the last to the first.
   RotaryTables rotary;
-  Tensor sliding_mask;                       ///< as below, of layers with a sliding window
-  Tensor mask;                               ///< [B, 1, S, S] or none: causal
-  Tensor positions;                          ///< cache_position and position_ids, kept by checkpointed layers
-  bool narrows_mask = false;                 ///< layers with a window narrow the mask themselves
+  Tensor sliding_mask;        ///< as below, of layers with a sliding window
+  Tensor mask;                ///< [B, 1, S, S] or none: causal
+  Tensor positions;           ///< cache_position and position_ids, kept by checkpointed layers
+  Tensor num_items;           ///< a keyword argument of the loss that travels along
+  bool narrows_mask = false;  ///< layers with a window narrow the mask themselves
   std::vector<std::pair<Tensor, Tensor>>* cache = nullptr;  ///< keys and values by layer, if a cache is filled
 };
 
 struct AttentionShape {
   std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_dim = 0;
   AttentionKernel kernel = AttentionKernel::sdpa;
-  bool sliding = false;       ///< this layer attends through a window
-  bool softcap = false;       ///< Gemma 2: scores pass through tanh (eager only)
+  bool sliding = false;  ///< this layer attends through a window
+  bool softcap = false;  ///< Gemma 2: scores pass through tanh (eager only)
   double dropout = 0.0;
 };
 
@@ -37,7 +38,8 @@ struct AttentionShape {
 struct AttentionProjections {
   std::unique_ptr<LinearModule> q, k, v, qkv, o;
   std::unique_ptr<RmsNorm> q_norm, k_norm;
-  bool norm_per_head = false;  ///< Qwen3: norms over the head width, else over all heads (OLMo 2)
+  std::unique_ptr<RotaryEmbedding> rotary;  ///< of its own: before transformers 4.48
+  bool norm_per_head = false;               ///< Qwen3: norms over the head width, else over all heads (OLMo 2)
 };
 
 class SelfAttention final : public Module {
@@ -55,7 +57,10 @@ class SelfAttention final : public Module {
     Tensor v, k, q;  ///< [B, heads, S, D]; Python drops q first
   };
   Heads project(Context& ctx, const Tensor& hidden);
-  Tensor sdpa(Context& ctx, const Heads& heads, const Tensor& mask);
+  void rotate(Context& ctx, Heads& heads, const LayerInputs& inputs, RotaryTables& own);
+  void repeat_heads(Context& ctx, Heads& heads) const;
+  Tensor sdpa(Context& ctx, Heads& heads, const Tensor& mask);
+  Tensor flash(Context& ctx, Heads& heads);
   Tensor eager(Context& ctx, const Heads& heads, const Tensor& mask, Tensor& weights);
 
   AttentionShape shape_;

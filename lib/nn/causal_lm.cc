@@ -6,31 +6,54 @@
 #include "autograd/checkpoint.h"
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
+#include "nn/fused_loss.h"
 #include "tensor/factories.h"
 
 namespace qlp {
+namespace {
+
+/// The inputs of a layer as its hooks hand them on.
+LayerInputs prepared(Context& ctx, Module& layer, LayerInputs inputs) {
+  for (Tensor* input : {&inputs.rotary.cos, &inputs.rotary.sin, &inputs.mask, &inputs.sliding_mask})
+    *input = layer.further_input(ctx, *input);
+  return inputs;
+}
+
+}  // namespace
 
 CausalLm::CausalLm(CausalLmParts parts, ModelTraits traits)
     : Module(ModuleKind::model, ""), parts_(std::move(parts)), traits_(traits) {
   add_child(*parts_.embedding);
   for (const auto& layer : parts_.layers) add_child(*layer);
-  add_child(*parts_.norm), add_child(*parts_.rotary), add_child(*parts_.head);
+  add_child(*parts_.norm);
+  if (parts_.rotary) add_child(*parts_.rotary);
+  add_child(*parts_.head);
 }
 
 Tensor CausalLm::run_layer(Context& ctx, DecoderLayer& layer, const Tensor& hidden, const LayerInputs& inputs,
                            const RunOptions& options) {
-  const auto body = [&layer, inputs](Context& c, const Tensor& x) { return layer.forward(c, x, inputs); };
   const auto hooked = [&layer, inputs](Context& c, const Tensor& x) {
-    return layer.call(c, x, [&](const Tensor& prepared) { return layer.forward(c, prepared, inputs); });
+    const LayerInputs mine = prepared(c, layer, inputs);
+    return layer.call(c, x, [&](const Tensor& input) { return layer.forward(c, input, mine); });
   };
   if (options.checkpointing == Checkpointing::none) return hooked(ctx, hidden);
   const auto checkpointed = [&](const Region& region, const Tensor& x) {
     return options.checkpointing == Checkpointing::reentrant ? checkpoint_reentrant(ctx, region, x)
                                                               : checkpoint_nonreentrant(ctx, region, x);
   };
-  if (options.hooks_outside_checkpoint)
-    return layer.call(ctx, hidden, [&](const Tensor& prepared) { return checkpointed(body, prepared); });
-  return checkpointed(hooked, hidden);
+  if (!options.hooks_outside_checkpoint) return checkpointed(hooked, hidden);
+  const LayerInputs mine = prepared(ctx, layer, inputs);
+  const auto body = [&layer, mine](Context& c, const Tensor& x) { return layer.forward(c, x, mine); };
+  return layer.call(ctx, hidden, [&](const Tensor& input) { return checkpointed(body, input); });
+}
+
+std::vector<ModuleBuffer> CausalLm::buffers() {
+  std::vector<ModuleBuffer> all;
+  visit([&](Module& module) {
+    if (module.kind() != ModuleKind::rotary) return;
+    for (ModuleBuffer& buffer : static_cast<RotaryEmbedding&>(module).buffers()) all.push_back(std::move(buffer));
+  });
+  return all;
 }
 
 void CausalLm::make_masks(Context& ctx, const Tensor& hidden, LayerInputs& inputs) const {
@@ -57,9 +80,12 @@ void CausalLm::make_masks(Context& ctx, const Tensor& hidden, LayerInputs& input
   }
 }
 
-Tensor CausalLm::decode(Context& ctx, const Tensor& ids, CausalLmOutput& output, const RunOptions& options) {
+Tensor CausalLm::decode(Context& ctx, const Tensor& ids, const Tensor& num_items, CausalLmOutput& output,
+                        const RunOptions& options) {
   const bool scales_itself = traits_.scales_embedding && options.behaviour.embedding_scales_itself;
+  Tensor last_output;
   LayerInputs inputs;
+  inputs.num_items = num_items;
   Tensor embeds = parts_.embedding->forward(ctx, ids, {options.input_requires_grad, scales_itself});
   inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::arange);
   if (options.behaviour.adds_past_length) inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::add);
@@ -69,23 +95,35 @@ Tensor CausalLm::decode(Context& ctx, const Tensor& ids, CausalLmOutput& output,
     inputs.cache = &output.cache;
   }
   Tensor hidden = embeds;
-  inputs.rotary = parts_.rotary->forward(ctx, hidden, inputs.positions);
+  if (parts_.rotary) inputs.rotary = parts_.rotary->forward(ctx, hidden, inputs.positions);
   if (traits_.scales_embedding && !scales_itself) hidden = scale(ctx, hidden);
   for (const auto& layer : parts_.layers) hidden = run_layer(ctx, *layer, hidden, inputs, options);
+  if (traits_.holds_last_output) last_output = hidden;
   hidden = parts_.norm->forward(ctx, hidden);
+  // Python drops the arguments first, then the other names in the order of the source.
+  if (traits_.masks_by_layer_type) {
+    inputs.mask.reset(), inputs.sliding_mask.reset(), embeds.reset(), inputs.positions.reset();
+  } else if (options.behaviour.adds_past_length) {
+    inputs.positions.reset();
+  }
   return hidden;
 }
 
 CausalLmOutput CausalLm::forward(Context& ctx, const Tensor& ids, const Tensor& labels, const Tensor& num_items,
                                  const RunOptions& options) {
   CausalLmOutput output;
-  const Tensor hidden = decode(ctx, ids, output, options);
+  const Tensor hidden = decode(ctx, ids, num_items, output, options);
   {
     const Scoped category(ctx.category, Category::logits_and_loss);
     Tensor last = hidden;
     if (options.behaviour.slices_hidden_states)
       for (int dim = 0; dim < 3; ++dim) last = slice(ctx, last, dim, last.size(dim));
+    if (options.behaviour.liger) {
+      output.loss = liger_causal_lm_loss(ctx, last, parts_.head->weight().tensor, labels, num_items, options.behaviour);
+      return output;
+    }
     output.logits = parts_.head->forward(ctx, last);
+    if (options.behaviour.returns_float_logits) output.logits = to(ctx, output.logits, DType::float32);
     if (traits_.caps_logits) {
       output.logits = scale(ctx, output.logits, Op::div);
       output.logits = tanh(ctx, output.logits);

@@ -20,7 +20,6 @@ struct RunOptions {
   /// The hooks of a layer stand outside of its checkpointed region (FSDP1 on layers that checkpoint themselves).
   bool hooks_outside_checkpoint = false;
   bool input_requires_grad = false;  ///< enable_input_require_grads(): the embedding's output is a leaf that wants one
-  LossKind loss = LossKind::plain;
   ModelBehaviour behaviour;
 };
 
@@ -32,6 +31,9 @@ struct ModelTraits {
   /// Gemma 2 of transformers 4.48 makes one causal mask, always, and its sliding layers narrow it.
   bool layers_narrow_masks = false;
   bool caches_in_training = true;  ///< not Gemma 2
+  /// A dict of masks by layer type, and one of what they were made from, hold their tensors (Qwen and Gemma 2 from 4.53 on).
+  bool masks_by_layer_type = false;
+  bool holds_last_output = false;  ///< what the last layer gave, in a tuple, until the decoder is done
   AttentionKernel kernel = AttentionKernel::sdpa;
   MaskMaker mask_maker = MaskMaker::broadcast;
 };
@@ -45,7 +47,7 @@ struct CausalLmParts {
   std::unique_ptr<Embedding> embedding;
   std::vector<std::unique_ptr<DecoderLayer>> layers;
   std::unique_ptr<RmsNorm> norm;
-  std::unique_ptr<RotaryEmbedding> rotary;
+  std::unique_ptr<RotaryEmbedding> rotary;  ///< none where every attention has its own
   std::unique_ptr<LinearModule> head;
 };
 
@@ -56,12 +58,15 @@ class CausalLm final : public Module {
   CausalLmOutput forward(Context& ctx, const Tensor& ids, const Tensor& labels, const Tensor& num_items,
                          const RunOptions& options);
 
+  /// In the order of named_buffers().
+  std::vector<ModuleBuffer> buffers();
   CausalLmParts& parts() { return parts_; }
 
  private:
   void make_masks(Context& ctx, const Tensor& hidden, LayerInputs& inputs) const;
   /// The hidden states after the final norm.
-  Tensor decode(Context& ctx, const Tensor& ids, CausalLmOutput& output, const RunOptions& options);
+  Tensor decode(Context& ctx, const Tensor& ids, const Tensor& num_items, CausalLmOutput& output,
+                const RunOptions& options);
   Tensor run_layer(Context& ctx, DecoderLayer& layer, const Tensor& hidden, const LayerInputs& inputs,
                    const RunOptions& options);
   CausalLmParts parts_;

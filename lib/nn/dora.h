@@ -1,4 +1,5 @@
-// DoRA: a trained magnitude for each output feature, times the direction of the adapted weight (peft/tuners/lora/dora.py).
+// DoRA: a trained magnitude for each output feature, times the direction of the adapted weight
+// (peft/tuners/lora/dora.py).
 #pragma once
 
 #include "nn/behaviour.h"

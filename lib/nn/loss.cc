@@ -6,14 +6,12 @@
 #include "tensor/factories.h"
 
 namespace qlp {
-namespace {
 
-Tensor per_item(Context& ctx, const Tensor& sum, const Tensor& num_items, const ModelBehaviour& behaviour) {
+Tensor loss_per_item(Context& ctx, const Tensor& sum, const Tensor& num_items, const ModelBehaviour& behaviour) {
+  if (behaviour.averages_loss) return sum;
   if (behaviour.item_count_on_host) return scale(ctx, sum, Op::div);
   return num_items.defined() ? div(ctx, sum, num_items) : sum;
 }
-
-}  // namespace
 
 Tensor causal_lm_loss(Context& ctx, const Tensor& model_logits, const Tensor& model_labels, const Tensor& num_items,
                       const ModelBehaviour& behaviour) {
@@ -26,12 +24,14 @@ Tensor causal_lm_loss(Context& ctx, const Tensor& model_logits, const Tensor& mo
     labels = contiguous(ctx, padded.narrow(1, rows));
     logits = reshape(ctx, wide, {batch * rows, vocabulary});
   } else {
-    const Tensor shifted = contiguous(ctx, slice(ctx, wide, 1, rows - 1));
+    Tensor shifted = slice(ctx, wide, 1, rows - 1);
+    if (behaviour.attention.full_slices_record) shifted = slice(ctx, shifted, 2, vocabulary);
+    shifted = contiguous(ctx, shifted);
     labels = contiguous(ctx, model_labels.narrow(1, rows - 1));
     logits = reshape(ctx, shifted, {batch * (rows - 1), vocabulary});
   }
   const Tensor loss = cross_entropy(ctx, logits, labels);
-  return per_item(ctx, loss, num_items, behaviour);
+  return loss_per_item(ctx, loss, num_items, behaviour);
 }
 
 }  // namespace qlp

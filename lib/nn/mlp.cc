@@ -5,11 +5,15 @@
 
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
+#include "nn/liger.h"
 
 namespace qlp {
 
-GatedMlp::GatedMlp(std::string name, Activation activation, MlpProjections projections)
-    : Module(ModuleKind::mlp, std::move(name)), activation_(activation), projections_(std::move(projections)) {
+GatedMlp::GatedMlp(std::string name, Activation activation, MlpProjections projections, bool liger)
+    : Module(ModuleKind::mlp, std::move(name)),
+      activation_(activation),
+      projections_(std::move(projections)),
+      liger_(liger) {
   for (LinearModule* linear :
        {projections_.gate_up.get(), projections_.gate.get(), projections_.up.get(), projections_.down.get()})
     if (linear) add_child(*linear);
@@ -26,13 +30,23 @@ Tensor GatedMlp::forward(Context& ctx, const Tensor& input) {
       const Tensor up_states = p.gate_up->forward(ctx, x);
       const std::int64_t half = up_states.size(-1) / 2;
       const auto halves = split(ctx, up_states, {half, half}, -1);
+      if (liger_) {
+        const Tensor product = liger_gated_product(ctx, halves[0], halves[1]);
+        return p.down->forward(ctx, product);
+      }
       Tensor up = activate(ctx, halves[0]);
       up = mul(ctx, halves[1], up);
       return p.down->forward(ctx, up);
     }
     Tensor gate = p.gate->forward(ctx, x);
-    gate = activate(ctx, gate);
     Tensor product;
+    if (liger_) {
+      Tensor up = p.up->forward(ctx, x);
+      product = liger_gated_product(ctx, gate, up);
+      gate.reset(), up.reset();
+      return p.down->forward(ctx, product);
+    }
+    gate = activate(ctx, gate);
     {
       const Tensor up = p.up->forward(ctx, x);
       product = mul(ctx, gate, up);

@@ -16,7 +16,8 @@ struct MlpProjections {
 
 class GatedMlp final : public Module {
  public:
-  GatedMlp(std::string name, Activation activation, MlpProjections projections);
+  /// `liger`: activation and product are one kernel.
+  GatedMlp(std::string name, Activation activation, MlpProjections projections, bool liger);
   /// x [B, S, H]
   Tensor forward(Context& ctx, const Tensor& x);
   MlpProjections& projections() { return projections_; }
@@ -25,6 +26,7 @@ class GatedMlp final : public Module {
   Tensor activate(Context& ctx, const Tensor& x);
   Activation activation_;
   MlpProjections projections_;
+  bool liger_;
 };
 
 }  // namespace qlp

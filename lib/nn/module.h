@@ -20,6 +20,8 @@ class ForwardHooks {
   virtual ~ForwardHooks() = default;
   /// Before: parameters are made whole. Gives the input to go on with.
   virtual Tensor pre_forward(Context& ctx, Module& module, Tensor input) = 0;
+  /// Before that: another input of the module. Gives the one to go on with.
+  virtual Tensor further_input(Context& /*ctx*/, Module& /*module*/, Tensor input) { return input; }
   /// After: parameters may be taken apart again. Gives the output to go on with.
   virtual Tensor post_forward(Context& ctx, Module& module, Tensor output) = 0;
 };
@@ -66,6 +68,10 @@ class Module {
     if (!hooks_) return forward(input);
     const Tensor prepared = hooks_->pre_forward(ctx, *this, input);
     return hooks_->post_forward(ctx, *this, forward(prepared));
+  }
+  /// An input beside that of `call`, as the hooks hand it on.
+  Tensor further_input(Context& ctx, const Tensor& input) {
+    return hooks_ && input.defined() ? hooks_->further_input(ctx, *this, input) : input;
   }
 
  protected:

@@ -21,11 +21,15 @@ Tensor normalise(Context& ctx, const Tensor& x, Tensor& variance) {
 
 }  // namespace
 
-RmsNorm::RmsNorm(std::string name, std::int64_t width, NormKind kind)
-    : Module(ModuleKind::norm, std::move(name)), weight_(&add_parameter("weight", ParamRole::norm, {width})), kind_(kind) {}
+RmsNorm::RmsNorm(std::string name, std::int64_t width, NormKind kind, std::optional<LigerNorm> liger)
+    : Module(ModuleKind::norm, std::move(name)),
+      weight_(&add_parameter("weight", ParamRole::norm, {width})),
+      kind_(kind),
+      liger_(liger) {}
 
 Tensor RmsNorm::forward(Context& ctx, const Tensor& input) {
   return call(ctx, input, [&](const Tensor& x) {
+    if (liger_) return liger_rms_norm(ctx, x, weight_->tensor, *liger_);
     if (kind_ == NormKind::gemma) return gemma(ctx, x);
     Tensor variance;  // goes last
     Tensor hidden = to(ctx, x, DType::float32);

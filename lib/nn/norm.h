@@ -1,6 +1,9 @@
 // Root mean square norms, as the families of transformers write them.
 #pragma once
 
+#include <optional>
+
+#include "nn/liger.h"
 #include "nn/module.h"
 
 namespace qlp {
@@ -13,7 +16,8 @@ enum class NormKind : std::uint8_t {
 
 class RmsNorm final : public Module {
  public:
-  RmsNorm(std::string name, std::int64_t width, NormKind kind);
+  /// `liger`: how the norm was replaced, if it was.
+  RmsNorm(std::string name, std::int64_t width, NormKind kind, std::optional<LigerNorm> liger);
   /// x [..., width]
   Tensor forward(Context& ctx, const Tensor& x);
 
@@ -21,6 +25,7 @@ class RmsNorm final : public Module {
   Tensor gemma(Context& ctx, const Tensor& x);
   Parameter* weight_;
   NormKind kind_;
+  std::optional<LigerNorm> liger_;
 };
 
 }  // namespace qlp

@@ -5,6 +5,7 @@
 #include "autograd/matmul.h"
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
+#include "nn/liger.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -27,57 +28,99 @@ Tensor rotate(Context& ctx, const Tensor& x, const RotaryTables& tables) {
   return add(ctx, straight, turned);
 }
 
-/// The rotated part of a head, joined with what is not rotated.
-Tensor rotate_part(Context& ctx, const Tensor& x, const RotaryTables& tables) {
-  const std::int64_t width = tables.cos.size(-1), rest = x.size(-1) - width;
-  const Tensor turning = slice(ctx, x, -1, width);
-  const Tensor passing = slice(ctx, x, -1, rest);
-  return cat(ctx, rotate(ctx, turning, tables), passing, -1);
+/// cos and sin [1, 1, rows, width]
+RotaryTables over_heads(Context& ctx, const RotaryTables& tables, std::int64_t rows) {
+  const Shape shape{1, 1, rows, tables.cos.size(-1)};
+  RotaryTables wide;
+  if (tables.picks_rows) {  // cos[position_ids]
+    wide.cos = empty(ctx, shape, tables.cos.dtype(), Op::index_select);
+    wide.sin = empty(ctx, shape, tables.sin.dtype(), Op::index_select);
+  } else {
+    wide.cos = tables.cos.view(shape), wide.sin = tables.sin.view(shape);
+  }
+  return wide;
 }
 
 }  // namespace
 
-RotaryEmbedding::RotaryEmbedding(std::string name, std::int64_t width, RotaryStyle style, const ModelBehaviour& behaviour)
+RotaryEmbedding::RotaryEmbedding(std::string name, const RotaryShape& shape, RotaryStyle style,
+                                 const ModelBehaviour& behaviour)
     : Module(ModuleKind::rotary, std::move(name)),
-      width_(width),
+      shape_(shape),
       style_(style),
+      behaviour_(behaviour.rotary),
       by_mul_(behaviour.rotary_by_mul),
-      scales_late_(behaviour.rotary_scales_late) {}
+      scales_late_(behaviour.rotary_scales_late),
+      liger_(behaviour.liger.has_value()) {}
+
+std::vector<ModuleBuffer> RotaryEmbedding::buffers() {
+  const Shape frequencies{shape_.width / 2}, table{shape_.positions, shape_.width};
+  std::vector<ModuleBuffer> buffers{{&inv_freq_, frequencies}};
+  if (behaviour_.keeps_original) buffers.push_back({&original_inv_freq_, frequencies});
+  if (behaviour_.keeps_tables) buffers.insert(buffers.end(), {{&cos_, table, true}, {&sin_, table, true}});
+  return buffers;
+}
+
+/// MistralRotaryEmbedding of transformers 4.39: the last position is looked at on the host.
+RotaryTables RotaryEmbedding::kept_tables(Context& ctx, const Tensor& like, std::int64_t rows) const {
+  scratch(ctx, size_of(DType::int64), Op::max);
+  const auto first = [&](const Tensor& table) { return to(ctx, table.narrow(0, rows + 1), like.dtype()); };
+  RotaryTables tables;
+  tables.cos = first(cos_), tables.sin = first(sin_);
+  tables.picks_rows = true;
+  return tables;
+}
 
 RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Tensor& positions) {
   const Scoped name(ctx.module, label());
   const Scoped grad_mode(ctx.grad_enabled, false);
-  const std::int64_t rows = positions.size(-1);
-  Tensor angles, places;
+  const std::int64_t rows = positions.size(-1), width = shape_.width;
+  if (behaviour_.place == RotaryPlace::attention_buffers) return kept_tables(ctx, like, rows);
+  if (style_.looks_at_length) {  // longrope: torch.max(position_ids) + 1 > the length of pretraining
+    Tensor last = empty(ctx, {}, DType::int64, Op::max);
+    const Tensor length = empty(ctx, {}, DType::int64, Op::add);
+    last.reset();
+    scratch(ctx, 1, Op::ne);
+  }
+  Tensor angles, places, frequencies;
   if (by_mul_) {
     places = to(ctx, positions, DType::float32);
-    const Tensor frequencies = to(ctx, inv_freq_, DType::float32);  // a copy where FSDP1 has cast the buffer
-    angles = empty(ctx, {1, rows, width_ / 2}, DType::float32, Op::mul);
-    places.reset();
-  }
-  const Tensor frequencies = by_mul_ ? Tensor() : to(ctx, inv_freq_, DType::float32);
-  if (!by_mul_) {
+    frequencies = to(ctx, inv_freq_, DType::float32);  // a copy where FSDP1 has cast the buffer
+    angles = empty(ctx, {1, rows, width / 2}, DType::float32, Op::mul);
+    frequencies.reset(), places.reset();
+  } else {
+    frequencies = to(ctx, inv_freq_, DType::float32);
     places = to(ctx, positions, DType::float32);
-    angles = gemm(ctx, {1, width_ / 2, rows}, DType::float32, Op::bmm);
+    angles = gemm(ctx, {1, width / 2, rows}, DType::float32, Op::bmm);
   }
-  Tensor both = empty(ctx, {1, rows, width_}, DType::float32, Op::cat);
+  Tensor both = empty(ctx, {1, rows, width}, DType::float32, Op::cat);
+  const bool scales = behaviour_.place == RotaryPlace::decoder;  // attention_scaling came with that
   Tensor cos = scale(ctx, both, Op::cos);
-  if (!scales_late_) cos = scale(ctx, cos);
+  if (scales && !scales_late_) cos = scale(ctx, cos);
   Tensor sin = scale(ctx, both, Op::sin);
-  if (scales_late_) cos = scale(ctx, cos);
-  sin = scale(ctx, sin);
+  if (scales && scales_late_) cos = scale(ctx, cos);
+  if (scales) sin = scale(ctx, sin);
   const DType dtype = style_.float_tables ? DType::float32 : like.dtype();
-  RotaryTables tables{to(ctx, cos, dtype), to(ctx, sin, dtype), style_.float_tables, style_.joins_rest};
-  places.reset(), angles.reset(), both.reset(), cos.reset(), sin.reset();  // as Python drops its locals
+  RotaryTables tables{to(ctx, cos, dtype), to(ctx, sin, dtype), style_.float_tables, style_.joins_rest, liger_};
+  frequencies.reset(), places.reset(), angles.reset(), both.reset(), cos.reset(),
+      sin.reset();  // as Python drops its locals
   return tables;
 }
 
 Rotated apply_rotary(Context& ctx, const Tensor& q, const Tensor& k, const RotaryTables& tables) {
-  const RotaryTables wide{tables.cos.view({1, 1, tables.cos.size(1), tables.cos.size(2)}),
-                          tables.sin.view({1, 1, tables.sin.size(1), tables.sin.size(2)})};
-  const auto turn = tables.joins_rest ? rotate_part : rotate;
-  Tensor turned_q = turn(ctx, q, wide);
-  Tensor turned_k = turn(ctx, k, wide);
+  if (tables.liger) return liger_rope(ctx, q, k, tables);
+  const RotaryTables wide = over_heads(ctx, tables, q.size(2));
+  if (tables.joins_rest) {
+    const std::int64_t width = wide.cos.size(-1), rest = q.size(-1) - width;
+    const auto turning = [&](const Tensor& x) { return rest ? slice(ctx, x, -1, width) : x; };  // x[..., :all] is x
+    const Tensor q_turning = turning(q), q_passing = slice(ctx, q, -1, rest);
+    const Tensor k_turning = turning(k), k_passing = slice(ctx, k, -1, rest);
+    Tensor turned_q = cat(ctx, rotate(ctx, q_turning, wide), q_passing, -1);
+    Tensor turned_k = cat(ctx, rotate(ctx, k_turning, wide), k_passing, -1);
+    return {std::move(turned_q), std::move(turned_k)};
+  }
+  Tensor turned_q = rotate(ctx, q, wide);
+  Tensor turned_k = rotate(ctx, k, wide);
   if (!tables.casts_back) return {std::move(turned_q), std::move(turned_k)};
   return {to(ctx, turned_q, q.dtype()), to(ctx, turned_k, k.dtype())};
 }

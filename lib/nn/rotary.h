@@ -7,33 +7,48 @@
 namespace qlp {
 
 struct RotaryTables {
-  Tensor cos, sin;        ///< [1, S, rotary width] in the dtype of the residual stream, or in float32
+  Tensor cos, sin;          ///< [1, S, rotary width] in the dtype of the residual stream, or in float32
   bool casts_back = false;  ///< what is rotated by float32 tables is cast to what it was
   bool joins_rest = false;  ///< the rotated part of a head is joined with the rest
+  bool liger = false;       ///< one kernel turns q and k in place
+  bool picks_rows = false;  ///< the tables are [positions, rotary width], and rows are picked from them
 };
 
 /// What families do with the tables.
 struct RotaryStyle {
-  bool float_tables = false;  ///< OLMo 2
-  bool joins_rest = false;    ///< Phi-3
+  bool float_tables = false;     ///< OLMo 2
+  bool joins_rest = false;       ///< Phi-3
+  bool looks_at_length = false;  ///< longrope picks its frequencies by the length of the batch
+};
+
+/// A buffer of a module: moved to the device when the model is.
+struct ModuleBuffer {
+  Tensor* tensor = nullptr;
+  Shape shape;
+  bool in_model_dtype = false;  ///< else float32
+};
+
+struct RotaryShape {
+  std::int64_t width = 0;      ///< of the rotated part of a head
+  std::int64_t positions = 0;  ///< max_position_embeddings
 };
 
 class RotaryEmbedding final : public Module {
  public:
-  /// `width` of the rotated part of a head.
-  RotaryEmbedding(std::string name, std::int64_t width, RotaryStyle style, const ModelBehaviour& behaviour);
+  RotaryEmbedding(std::string name, const RotaryShape& shape, RotaryStyle style, const ModelBehaviour& behaviour);
   /// Tables for positions [1, S] in the dtype of `like`.
   RotaryTables forward(Context& ctx, const Tensor& like, const Tensor& positions);
-  /// The buffer inv_freq, float32 [width / 2]: moved to the device when the model is.
-  Tensor& inv_freq() { return inv_freq_; }
-  Tensor& original_inv_freq() { return original_inv_freq_; }
-  std::int64_t width() const { return width_; }
+  /// inv_freq [width / 2] first.
+  std::vector<ModuleBuffer> buffers();
 
  private:
-  std::int64_t width_;
+  RotaryTables kept_tables(Context& ctx, const Tensor& like, std::int64_t rows) const;
+
+  RotaryShape shape_;
   RotaryStyle style_;
-  bool by_mul_, scales_late_;
-  Tensor inv_freq_, original_inv_freq_;
+  RotaryBehaviour behaviour_;
+  bool by_mul_, scales_late_, liger_;
+  Tensor inv_freq_, original_inv_freq_, cos_, sin_;
 };
 
 struct Rotated {

@@ -34,6 +34,9 @@ Tensor total_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, cons
     group->push_back(grad);
   }
   if (by_dtype.empty()) return empty(ctx, {}, DType::float32, Op::clip_grad_norm);
+  // The hash map that PyTorch groups them in gives the dtype that it met last first
+  // (_group_tensors_by_device_and_dtype).
+  std::reverse(by_dtype.begin(), by_dtype.end());
 
   {
     std::vector<Tensor> norms;

@@ -1,5 +1,6 @@
 #include "optim/optimizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "autograd/node.h"
@@ -8,9 +9,7 @@
 namespace qlp {
 namespace {
 
-Tensor state_like(Context& ctx, const Tensor& parameter) {
-  return empty_like(ctx, parameter, Op::optimizer_state);
-}
+Tensor state_like(Context& ctx, const Tensor& parameter) { return empty_like(ctx, parameter, Op::optimizer_state); }
 
 }  // namespace
 
@@ -43,14 +42,13 @@ void TorchOptimizer::step(Context& ctx) {
 }
 
 /// adam.py, _multi_tensor_adam: by dtype, the list of sqrt(exp_avg_sq) at once; all else is in place. The list of one
-/// dtype is still named while that of the next is built.
+/// dtype is still named while that of the next is built. The hash map that PyTorch groups in gives the dtype that it
+/// met last first (_group_tensors_by_device_and_dtype).
 void TorchOptimizer::foreach_update(Context& ctx, const std::vector<const State*>& states) {
   std::vector<DType> dtypes;
-  for (const State* state : states) {
-    bool known = false;
-    for (const DType dtype : dtypes) known = known || dtype == state->exp_avg_sq.dtype();
-    if (!known) dtypes.push_back(state->exp_avg_sq.dtype());
-  }
+  for (const State* state : states)
+    if (std::find(dtypes.begin(), dtypes.end(), state->exp_avg_sq.dtype()) == dtypes.end())
+      dtypes.insert(dtypes.begin(), state->exp_avg_sq.dtype());
   std::vector<Tensor> roots;
   for (const DType dtype : dtypes) {
     std::vector<Tensor> next;

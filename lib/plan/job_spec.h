@@ -29,6 +29,9 @@ struct TrainingSpec {
   std::int64_t gradient_accumulation_steps = 1;
   GradientCheckpointing gradient_checkpointing = GradientCheckpointing::none;
   bool bf16 = false;  ///< mixed_precision: bf16
+  bool fp16 = false;  ///< mixed_precision: fp16, which scales the loss
+  bool mixed_precision() const { return bf16 || fp16; }
+  DType autocast_dtype() const { return fp16 ? DType::float16 : DType::bfloat16; }
   Optimizer optimizer = Optimizer::adamw_torch;
   double max_grad_norm = 1.0;  ///< 0: no clipping
   Attention attention = Attention::sdpa;

@@ -18,30 +18,59 @@ AdapterBehaviour StackProfile::adapter() const {
           .dora_identity_in_adapter_dtype = peft >= Version{0, 19, 0}};
 }
 
+LigerBehaviour StackProfile::liger() const {
+  const bool recent = v_.transformers >= Version{5, 0, 0};
+  return {.norm_skips_frozen_gain = recent, .replaces_head_norms = recent, .loss_reuses_buffer = recent};
+}
+
 AttentionBehaviour StackProfile::attention() const {
   const Version& torch = v_.torch;
   return {.flash_rng_on_device = torch >= Version{2, 5, 0},
           .flash_fills_twice = torch >= Version{2, 5, 0},
           .efficient_rng_on_device = torch >= Version{2, 9, 0},
           .efficient_groups_heads = torch >= Version{2, 9, 0},
+          .full_slices_record = torch < Version{2, 9, 0},
           .converts_mask_by_where = torch >= Version{2, 5, 0}};
 }
 
-ModelBehaviour StackProfile::model() const {
+RotaryBehaviour StackProfile::rotary(Family family) const {
   const Version& transformers = v_.transformers;
-  return {.fills_cache = transformers < Version{5, 0, 0},
+  RotaryBehaviour behaviour{.keeps_original = transformers >= Version{5, 0, 0}};
+  if (transformers >= Version{4, 48, 0} || (family != Family::llama && family != Family::mistral)) return behaviour;
+  behaviour.in_every_attention = true;
+  if (family == Family::llama) {
+    if (transformers < Version{4, 43, 0}) behaviour.place = RotaryPlace::attention;
+    behaviour.keeps_tables = transformers < Version{4, 41, 0};
+    return behaviour;
+  }
+  behaviour.keeps_tables = transformers < Version{4, 42, 0};
+  behaviour.place = behaviour.keeps_tables ? RotaryPlace::attention_buffers : RotaryPlace::attention;
+  return behaviour;
+}
+
+ModelBehaviour StackProfile::model(Family family) const {
+  const Version& transformers = v_.transformers;
+  const bool attention_classes = transformers < Version{4, 48, 0};
+  return {.fills_cache = fills_cache(),
+          .copies_into_cache = transformers >= Version{4, 56, 0},
+          .layers_return_tuples = transformers < Version{4, 53, 0},
+          .attention_rebinds = attention_classes,
+          .flash_repeats_heads = attention_classes && family != Family::llama && family != Family::gemma2,
           .grouped_attention = transformers >= Version{4, 52, 0} && v_.torch >= Version{2, 5, 0},
-          .contiguous_attention = transformers < Version{4, 53, 0},
+          .contiguous_attention = !attention_classes && transformers < Version{4, 53, 0},
           .attention = attention(),
           .has_masking_utils = transformers >= Version{4, 53, 0},
           .broadcasts_masks = transformers >= Version{5, 0, 0},
           .adds_past_length = transformers >= Version{5, 0, 0},
+          .rotary = rotary(family),
           .rotary_by_mul = transformers >= Version{5, 0, 0},
           .rotary_scales_late = transformers < Version{4, 50, 0},
-          .olmo2_float_tables = transformers >= Version{4, 50, 0},
+          .olmo2_in_float = transformers >= Version{4, 50, 0},
           .phi3_joins_rest = transformers >= Version{4, 50, 0},
           .embedding_scales_itself = transformers >= Version{5, 0, 0},
-          .slices_hidden_states = v_.torch < Version{2, 9, 0},
+          .slices_hidden_states = slices_hidden_states(),
+          .returns_float_logits = model_makes_loss(family),
+          .averages_loss = model_makes_loss(family),
           .shifts_labels = transformers >= Version{4, 50, 0},
           .item_count_on_host = !counts_items_on_device()};
 }
@@ -67,8 +96,8 @@ LoadBehaviour StackProfile::load() const {
   return {.loader = v_.transformers >= Version{5, 0, 0}    ? Loader::by_name
                     : v_.transformers >= Version{4, 52, 0} ? Loader::by_file
                                                            : Loader::by_tensor,
-          .original_inv_freq = v_.transformers >= Version{5, 0, 0},
           .adapters_in_compute_dtype = v_.peft >= Version{0, 19, 0},
+          .casts_adapters = v_.peft >= Version{0, 12, 0},
           .kbit_empties_cache = v_.peft >= Version{0, 20, 0}};
 }
 

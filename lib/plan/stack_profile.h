@@ -1,6 +1,7 @@
 // What the libraries of a stack do, by version: every behaviour that changed is one named predicate with its source.
 #pragma once
 
+#include "model/model_spec.h"
 #include "nn/behaviour.h"
 #include "plan/stack_versions.h"
 #include "quant/quant_behaviour.h"
@@ -17,10 +18,10 @@ enum class Loader : std::uint8_t {
 
 struct LoadBehaviour {
   Loader loader = Loader::by_name;
-  bool original_inv_freq = true;  ///< the rotary module has two buffers on the device
   /// peft 0.19 on: adapters beside a 4-bit weight are made in the compute dtype; before, in the storage dtype if that is
   /// floating, else in float32 (tuners_utils.py, _move_adapter_to_device_of_base_layer).
   bool adapters_in_compute_dtype = true;
+  bool casts_adapters = true;     ///< peft 0.12 on: get_peft_model knows autocast_adapter_dtype
   bool kbit_empties_cache = true;  ///< peft 0.20 on: prepare_model_for_kbit_training ends with empty_cache
 };
 
@@ -30,8 +31,9 @@ class StackProfile {
 
   QuantBehaviour quant() const;
   AdapterBehaviour adapter() const;
+  LigerBehaviour liger() const;
   AttentionBehaviour attention() const;
-  ModelBehaviour model() const;
+  ModelBehaviour model(Family family) const;
   LoadBehaviour load() const;
 
   /// Layers checkpoint themselves (GradientCheckpointingLayer), so FSDP1's wrapper stands outside of the region.
@@ -52,6 +54,15 @@ class StackProfile {
   /// cuBLASLt works in the workspace of the cuBLAS handle, and that is large on every GPU since Hopper: so in torch 2.14,
   /// not in 2.8 (CublasHandlePool.cpp, CUDABlas.cpp).
   bool newer_cublas_workspaces() const { return v_.torch >= Version{2, 9, 0}; }
+  /// average_tokens_across_devices is on by default. transformers training_args.py, 4.54.
+  bool averages_tokens() const { return v_.transformers >= Version{4, 54, 0}; }
+  /// Names decide which weights decay; before, the class of the norm, of which only Llama's was known. transformers
+  /// trainer.py, 4.53.
+  bool decays_by_name() const { return v_.transformers >= Version{4, 53, 0}; }
+  /// The batch is held until the end of training_step ("del inputs" came later). transformers trainer.py, 4.41.
+  bool keeps_inputs() const { return v_.transformers < Version{4, 41, 0}; }
+  /// The loss that is added up is divided by the accumulation steps. transformers trainer.py, until 4.45.
+  bool divides_reported_loss() const { return v_.transformers < Version{4, 46, 0}; }
   /// The running sum of losses is added to in place. transformers trainer.py, 5.0.
   bool adds_loss_in_place() const { return v_.transformers >= Version{5, 0, 0}; }
   /// That number is divided once more, by what the ranks share, which makes it a float. transformers trainer.py, 5.0.
@@ -83,6 +94,22 @@ class StackProfile {
   bool fsdp2_refuses_shared() const { return v_.torch >= Version{2, 13, 0}; }
 
  private:
+  /// Where a family's modelling code makes rotary tables, and what it keeps of them. Mistral: tables as buffers until
+  /// 4.41, made in every layer until 4.47. Llama: made in every layer until 4.42, beside such buffers, of no more use,
+  /// until 4.40; modules in every layer, of no more use, until 4.47. modeling_mistral.py, modeling_llama.py of 4.39 to 4.48.
+  RotaryBehaviour rotary(Family family) const;
+  /// A model upcasts its logits and averages the loss by itself: all before loss_function (4.46), Mistral until 4.47.
+  bool model_makes_loss(Family family) const {
+    return v_.transformers < (family == Family::mistral ? Version{4, 48, 0} : Version{4, 46, 0});
+  }
+  /// hidden_states[:, -num_logits_to_keep:, :] before the head: transformers 4.45, and torch before 2.9 makes slices of it.
+  bool slices_hidden_states() const { return v_.transformers >= Version{4, 45, 0} && v_.torch < Version{2, 9, 0}; }
+  /// A cache is made in training too: not from transformers 4.43 to 4.44 ("and not self.training"), nor from 5.0 on.
+  bool fills_cache() const {
+    const Version& t = v_.transformers;
+    return t < Version{4, 43, 0} || (t >= Version{4, 45, 0} && t < Version{5, 0, 0});
+  }
+
   StackVersions v_;
 };
 

@@ -50,7 +50,8 @@ Json quantization_json(const QuantizationSpec& quantization) {
           {"double_quant", quantization.double_quant},
           {"quant_storage", name_of(quantization.quant_storage)},
           {"compute_dtype", name_of(quantization.compute_dtype)},
-          {"prepare_kbit", quantization.prepare_kbit}};
+          {"prepare_kbit", quantization.prepare_kbit},
+          {"trl_bf16_cast", quantization.trl_bf16_cast}};
 }
 
 Json adapter_json(const AdapterSpec& adapter) {
@@ -84,7 +85,7 @@ Json training_json(const TrainingSpec& training) {
           {"seq_len", training.seq_len},
           {"gradient_accumulation_steps", training.gradient_accumulation_steps},
           {"gradient_checkpointing", checkpointing_json(training.gradient_checkpointing)},
-          {"mixed_precision", training.bf16 ? "bf16" : "no"},
+          {"mixed_precision", training.bf16 ? "bf16" : training.fp16 ? "fp16" : "no"},
           {"optimizer", name_of(training.optimizer)},
           {"max_grad_norm", training.max_grad_norm},
           {"attn_implementation", name_of(training.attention)},

@@ -65,13 +65,16 @@ std::string_view report_schema() {
         "quantization": {
           "type": "object",
           "description": "absent: not quantized",
-          "required": ["quant_type", "double_quant", "quant_storage", "compute_dtype", "prepare_kbit"],
+          "required": [
+            "quant_type", "double_quant", "quant_storage", "compute_dtype", "prepare_kbit", "trl_bf16_cast"
+          ],
           "properties": {
             "quant_type": {"enum": ["nf4", "fp4"]},
             "double_quant": {"type": "boolean"},
             "quant_storage": {"type": "string"},
             "compute_dtype": {"type": "string"},
-            "prepare_kbit": {"type": "boolean"}
+            "prepare_kbit": {"type": "boolean"},
+            "trl_bf16_cast": {"type": "boolean"}
           }
         },
         "adapter": {
@@ -112,7 +115,7 @@ std::string_view report_schema() {
                 {"type": "object", "required": ["use_reentrant"], "properties": {"use_reentrant": {"type": "boolean"}}}
               ]
             },
-            "mixed_precision": {"enum": ["bf16", "no"]},
+            "mixed_precision": {"enum": ["bf16", "fp16", "no"]},
             "optimizer": {"type": "string"},
             "max_grad_norm": {"type": "number"},
             "attn_implementation": {"type": "string"},

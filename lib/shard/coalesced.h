@@ -12,12 +12,17 @@ namespace qlp {
 /// Indices of the tensors that share a flat buffer.
 using Bucket = std::vector<std::size_t>;
 
-/// Packs tensors of one dtype, in the order given: a bucket is closed once it has reached its limit, so it may exceed it.
-/// The n-th bucket of a dtype has the n-th of `limits` (bytes), the later ones the last. Sorted by first tensor
+/// Packs tensors of one dtype, in the order given: a bucket is closed once it has reached its limit, so it may exceed
+/// it. The n-th bucket of a dtype has the n-th of `limits` (bytes), the later ones the last. Sorted by first tensor
 /// (compute_bucket_assignment_by_size in torch/csrc/distributed/c10d/reducer.cpp, torch 2.4 to 2.14).
 std::vector<Bucket> assign_buckets(const std::vector<Tensor>& tensors, const std::vector<std::uint64_t>& limits);
 
+/// What DDP broadcasts at once (distributed.py, broadcast_bucket_size; fsdp/_init_utils.py,
+/// PARAM_BROADCAST_BUCKET_SIZE).
+inline constexpr std::uint64_t kBroadcastBytes = 250 << 20;
+
 /// dist._broadcast_coalesced: bucket by bucket through a flat copy, two in flight (c10d/comm.cpp).
-void broadcast_coalesced(Context& ctx, const std::vector<Tensor>& tensors, std::uint64_t bucket_bytes);
+void broadcast_coalesced(Context& ctx, const std::vector<Tensor>& tensors,
+                         std::uint64_t bucket_bytes = kBroadcastBytes);
 
 }  // namespace qlp

@@ -1,111 +1,37 @@
 #include "shard/ddp.h"
 
-#include <limits>
 #include <utility>
-
-#include "tensor/factories.h"
 
 namespace qlp {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
-constexpr std::uint64_t kBroadcastBytes = 250 * kMiB;  // distributed.py, broadcast_bucket_size
-constexpr std::uint64_t kFirstBucketBytes = kMiB;      // dist._DEFAULT_FIRST_BUCKET_BYTES
-constexpr std::int64_t kDefaultCapMb = 25;             // distributed.py, bucket_cap_mb
-
 /// named_buffers()
 std::vector<Tensor> buffers_of(CausalLm& model) {
-  RotaryEmbedding& rotary = *model.parts().rotary;
-  std::vector<Tensor> buffers{rotary.inv_freq()};
-  if (rotary.original_inv_freq().defined()) buffers.push_back(rotary.original_inv_freq());
+  std::vector<Tensor> buffers;
+  for (const ModuleBuffer& buffer : model.buffers()) buffers.push_back(*buffer.tensor);
   return buffers;
 }
 
 }  // namespace
 
 void DdpRuntime::prepare(Context& ctx, CausalLm& model) {
-  const Scoped category(ctx.category, Category::communication_buffers);
-  std::vector<Tensor> states;
+  module_buffers_ = buffers_of(model);
+  std::vector<Tensor> states, trained;
   for (const Parameter* parameter : model.parameters()) {
     states.push_back(parameter->tensor);
-    if (parameter->trainable) parameters_.push_back(parameter->tensor);
+    if (parameter->trainable) trained.push_back(parameter->tensor);
   }
-  module_buffers_ = buffers_of(model);
   states.insert(states.end(), module_buffers_.begin(), module_buffers_.end());
-
-  verify_shapes(ctx);
-  broadcast_coalesced(ctx, states, kBroadcastBytes);
-  make_buckets(ctx, assign_buckets(parameters_, {std::numeric_limits<std::uint64_t>::max()}));
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    accumulators_.push_back(gradient_edge(parameters_[i]).node);
-    accumulators_.back()->post_hooks().push_back([this, i](Context&) { gradient_ready(i); });
-  }
+  reducer_ = std::make_unique<Reducer>(ctx, options_, states, std::move(trained));
 }
 
-/// reducer.cpp, verify_params_across_processes: the number of parameters is gathered, then their shapes are broadcast.
-void DdpRuntime::verify_shapes(Context& ctx) const {
-  const Tensor count = empty(ctx, {1}, DType::int64, Op::input);
-  std::vector<Tensor> counts;
-  for (std::int64_t rank = 0; rank < options_.world_size; ++rank)
-    counts.push_back(empty(ctx, {1}, DType::int64, Op::all_gather));
-  scratch(ctx, static_cast<std::uint64_t>(options_.world_size) * size_of(DType::int64), Op::all_gather);
-  std::uint64_t words = 0;
-  for (const Tensor& parameter : parameters_) words += 2 * parameter.shape().rank();  // sizes and strides
-  scratch(ctx, words * size_of(DType::int64), Op::broadcast);
-}
-
-std::vector<Bucket> DdpRuntime::assign(const std::vector<std::size_t>& order,
-                                       const std::vector<std::uint64_t>& limits) const {
-  std::vector<Tensor> tensors;
-  for (const std::size_t i : order) tensors.push_back(parameters_[i]);
-  std::vector<Bucket> buckets = assign_buckets(tensors, limits);
-  for (Bucket& bucket : buckets)
-    for (std::size_t& member : bucket) member = order[member];
-  return buckets;
-}
-
-void DdpRuntime::make_buckets(Context& ctx, const std::vector<Bucket>& buckets) {
-  const Scoped category(ctx.category, Category::communication_buffers);
-  views_.assign(parameters_.size(), Tensor());
-  buckets_.clear();
-  for (const Bucket& bucket : buckets) {
-    std::int64_t numel = 0;
-    for (const std::size_t i : bucket) numel += parameters_[i].numel();
-    buckets_.push_back(empty(ctx, {numel}, parameters_[bucket.front()].dtype(), Op::ddp_bucket));
-    for (const std::size_t i : bucket)
-      views_[i] = buckets_.back().strided(parameters_[i].shape(), parameters_[i].strides());
-  }
-}
-
-void DdpRuntime::begin_micro_step(Context&, bool sync) { sync_ = sync; }
+void DdpRuntime::begin_micro_step(Context&, bool sync) { reducer_->set_sync(sync); }
 
 CausalLmOutput DdpRuntime::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                                    const Tensor& num_items, const RunOptions& options) {
-  rebuild_buckets(ctx);
-  if (sync_) broadcast_coalesced(ctx, module_buffers_, kBroadcastBytes);
+  reducer_->prepare_forward(ctx);
+  if (reducer_->syncs()) broadcast_coalesced(ctx, module_buffers_);
   return model.forward(ctx, ids, labels, num_items, options);
-}
-
-void DdpRuntime::rebuild_buckets(Context& ctx) {
-  if (rebuilt_ || ready_order_.empty()) return;
-  rebuilt_ = true;
-  const std::uint64_t cap = static_cast<std::uint64_t>(options_.bucket_cap_mb) * kMiB;
-  const auto buckets =
-      assign(ready_order_, {options_.bucket_cap_mb == kDefaultCapMb ? kFirstBucketBytes : cap, cap});
-  {  // sync_bucket_indices: which parameter is where, and the buckets' sizes, from the first rank
-    const Scoped category(ctx.category, Category::communication_buffers);
-    const Tensor indices =
-        empty(ctx, {static_cast<std::int64_t>(ready_order_.size()) + 1}, DType::int32, Op::broadcast);
-    const Tensor sizes = empty(ctx, {static_cast<std::int64_t>(buckets.size())}, DType::int32, Op::broadcast);
-  }
-  make_buckets(ctx, buckets);
-}
-
-/// The gradient goes into its bucket, which is summed over the ranks and copied back when the backward pass is over.
-void DdpRuntime::gradient_ready(std::size_t index) {
-  if (!sync_) return;
-  if (!rebuilt_) ready_order_.push_back(index);
-  if (options_.gradient_as_bucket_view) set_grad(parameters_[index], views_[index]);
 }
 
 }  // namespace qlp

@@ -16,10 +16,8 @@ bool Fsdp1Runtime::is_unit(Module& module) const {
 }
 
 void Fsdp1Runtime::prepare(Context& ctx, CausalLm& model) {
-  RotaryEmbedding& rotary = *model.parts().rotary;
   std::vector<Tensor*> buffers;
-  for (Tensor* buffer : {&rotary.inv_freq(), &rotary.original_inv_freq()})
-    if (buffer->defined()) buffers.push_back(buffer);
+  for (const ModuleBuffer& buffer : model.buffers()) buffers.push_back(buffer.tensor);
   tree_ = std::make_unique<Fsdp1Tree>(
       ctx, model, [this](Module& module) { return is_unit(module); }, options_, std::move(buffers));
 }

@@ -49,8 +49,10 @@ void Fsdp1Tree::make_unit(Context& ctx, Module& module, bool is_root) {
 void Fsdp1Tree::begin(Context& ctx) {
   if (std::exchange(begun_, true)) return;
   const Scoped no_grad(ctx.grad_enabled, false);
-  if (const auto dtype = shared_.options.mixed_precision.buffer_dtype)
+  if (const auto dtype = shared_.options.mixed_precision.buffer_dtype) {
+    const Scoped category(ctx.category, Category::parameters);
     for (Tensor* buffer : buffers_) *buffer = to(ctx, *buffer, *dtype);
+  }
   for (Fsdp1Unit* unit : units_) unit->handle().init_attributes(ctx);
 }
 

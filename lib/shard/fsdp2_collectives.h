@@ -11,7 +11,8 @@ namespace qlp {
 inline constexpr StreamId kCopyInStream = 1;
 inline constexpr StreamId kReduceScatterStream = 2;
 
-/// foreach_all_gather on `stream`: gives the gathered, flat parameters; the cast of the shards lives as long as the call.
+/// foreach_all_gather on `stream`: gives the gathered, flat parameters; the cast of the shards lives as long as the
+/// call.
 Tensor all_gather(Context& ctx, std::vector<Fsdp2Param>& params, const Fsdp2Options& options, StreamId stream);
 
 /// foreach_all_gather_copy_out: the whole parameters, each in its own memory.

@@ -8,8 +8,8 @@
 namespace qlp {
 namespace {
 
-constexpr std::int64_t kBlockThreads = 128;                 // BLOCK_SIZE
-constexpr std::int64_t kTileBytes = kBlockThreads * 16;     // BYTES_PER_THREAD
+constexpr std::int64_t kBlockThreads = 128;                  // BLOCK_SIZE
+constexpr std::int64_t kTileBytes = kBlockThreads * 16;      // BYTES_PER_THREAD
 constexpr std::uint64_t kEntryBytes = sizeof(std::int64_t);  // pack_vecs
 
 constexpr std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

@@ -26,16 +26,16 @@ struct Fsdp2Behaviour {
   bool drops_reduced_early = true;
   /// Inputs are cast in a recomputation too, and each module of a group casts (2.14; not in 2.8).
   bool casts_everywhere = true;
-  /// Clipping: the norms of all gradients are summed over the ranks before their common norm is taken, where it was that
-  /// one that was summed (DTensor's sharding of vector_norm; 2.14, not in 2.8).
+  /// Clipping: the norms of all gradients are summed over the ranks before their common norm is taken, where it was
+  /// that one that was summed (DTensor's sharding of vector_norm; 2.14, not in 2.8).
   bool reduces_norms_first = true;
 };
 
 struct Fsdp2Options {
   std::int64_t world_size = 1;
   std::int64_t rank = 0;
-  MixedPrecisionPolicy precision;
-  Fsdp2Behaviour behaviour;
+  MixedPrecisionPolicy precision = {};
+  Fsdp2Behaviour behaviour = {};
 };
 
 /// What becomes of parameters in 16 bit under mixed precision.
@@ -52,8 +52,8 @@ struct Fsdp2Preparation {
   bool reshard_after_forward = true;
   /// The optimizer holds empty tensors as large as its parameters while these are cut, else of one element.
   bool copies_in_optimizer = false;
-  /// The embedding, and the final norm with the head, are units of their own (1.14 on). Before, the root holds them, and
-  /// reshard_after_forward is said to it too.
+  /// The embedding, and the final norm with the head, are units of their own (1.14 on). Before, the root holds them,
+  /// and reshard_after_forward is said to it too.
   bool splits_root = true;
   /// The final norm is looked for among the children of the base model, where PEFT's wrapper hides it.
   bool finds_final_norm = true;

@@ -19,7 +19,8 @@ std::vector<Tensor> placeholders(Context& ctx, CausalLm& model, bool copies) {
   return out;
 }
 
-/// state_dict() clones the nested table of each 4-bit weight on the way (bitsandbytes functional.py, QuantState.as_dict).
+/// state_dict() clones the nested table of each 4-bit weight on the way (bitsandbytes functional.py,
+/// QuantState.as_dict).
 std::vector<Tensor> cloned_nested_codes(Context& ctx, CausalLm& model) {
   const Scoped category(ctx.category, Category::workspace);
   std::vector<Tensor> out;
@@ -80,7 +81,8 @@ void Fsdp2Runtime::shard_units(Context& ctx, CausalLm& model) {
   fully_shard_.add(ctx, {&model}, false);
 }
 
-/// model.to(torch.float32): modules below first; a module with a group then pads its new shards. Or the same of trained parameters, with results that nobody keeps.
+/// model.to(torch.float32): modules below first; a module with a group then pads its new shards. Or the same of trained
+/// parameters, with results that nobody keeps.
 void Fsdp2Runtime::cast_shards(Context& ctx, Module& module) {
   if (preparation_.upcast == Fsdp2Upcast::none || preparation_.upcast == Fsdp2Upcast::trained_parameters) return;
   for (Module* child : module.children()) cast_shards(ctx, *child);
@@ -104,7 +106,7 @@ CausalLmOutput Fsdp2Runtime::forward(Context& ctx, CausalLm& model, const Tensor
   const Tensor items = root.cast_input(ctx, num_items);
   root.pre_forward(ctx, model, ids);
   CausalLmOutput output = model.forward(ctx, ids, labels, items, options);
-  root.post_forward(ctx, {&output.loss, &output.logits});
+  root.post_forward(ctx, std::vector<Tensor*>{&output.loss, &output.logits});
   return output;
 }
 

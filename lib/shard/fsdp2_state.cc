@@ -16,6 +16,11 @@ Tensor Fsdp2State::pre_forward(Context& ctx, Module&, Tensor input) {
   return begin_forward(ctx, std::move(input));
 }
 
+Tensor Fsdp2State::further_input(Context& ctx, Module&, Tensor input) {
+  const bool casts = phase_ != Fsdp2Phase::pre_backward || shared_.options.behaviour.casts_everywhere;
+  return casts ? cast_input(ctx, std::move(input)) : input;
+}
+
 Tensor Fsdp2State::begin_forward(Context& ctx, Tensor input) {
   if (phase_ == Fsdp2Phase::pre_backward) {  // a recomputation
     if (!shared_.options.behaviour.casts_everywhere) return input;

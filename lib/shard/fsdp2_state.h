@@ -32,6 +32,7 @@ class Fsdp2State final : public ForwardHooks {
   const std::vector<Module*>& modules() const { return modules_; }
 
   Tensor pre_forward(Context& ctx, Module& module, Tensor input) override;
+  Tensor further_input(Context& ctx, Module& module, Tensor input) override;
   Tensor post_forward(Context& ctx, Module& module, Tensor output) override;
   /// The same for all results of a module; those that want a gradient get a hook.
   void post_forward(Context& ctx, std::vector<Tensor*> outputs);

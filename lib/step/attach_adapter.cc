@@ -48,6 +48,14 @@ void prepare_for_kbit(Context& ctx, CausalLm& model, const LoadBehaviour& behavi
   if (behaviour.kbit_empties_cache) ctx.device.empty_cache();
 }
 
+void cast_tables_back(Context& ctx, CausalLm& model) {
+  const Scoped grad_mode(ctx.grad_enabled, false);
+  const Scoped category(ctx.category, Category::parameters);
+  for (Parameter* parameter : model.parameters())
+    if (parameter->role == ParamRole::embedding || parameter->role == ParamRole::lm_head)
+      cast(ctx, *parameter, DType::bfloat16);
+}
+
 void attach_adapter(Context& ctx, CausalLm& model, const AdapterSpec& adapter, DType compute_dtype,
                     const LoadBehaviour& behaviour) {
   const Scoped grad_mode(ctx.grad_enabled, false);
@@ -57,7 +65,7 @@ void attach_adapter(Context& ctx, CausalLm& model, const AdapterSpec& adapter, D
   const auto added = [](const Parameter& parameter) {
     return !in_checkpoint(parameter) && parameter.role != ParamRole::modules_to_save;
   };
-  if (adapter.autocast_adapter_dtype)
+  if (adapter.autocast_adapter_dtype && behaviour.casts_adapters)
     for (Parameter* parameter : model.parameters())
       if (added(*parameter)) cast(ctx, *parameter, DType::float32);
   if (adapter.dtype)

@@ -84,11 +84,9 @@ bool has_quantized(Module& module) {
 void dispatch(Context& ctx, CausalLm& model, const LoadOptions& options) {
   const LoadBehaviour& behaviour = options.behaviour;
   if (behaviour.loader != Loader::by_name) clone_nested_codes(ctx, model);
-  RotaryEmbedding& rotary = *model.parts().rotary;
-  const Shape frequencies{rotary.width() / 2};
   const Scoped category(ctx.category, Category::parameters);
-  rotary.inv_freq() = empty(ctx, frequencies, DType::float32, Op::buffer);
-  if (behaviour.original_inv_freq) rotary.original_inv_freq() = empty(ctx, frequencies, DType::float32, Op::buffer);
+  for (const ModuleBuffer& buffer : model.buffers())
+    *buffer.tensor = empty(ctx, buffer.shape, buffer.in_model_dtype ? options.dtype : DType::float32, Op::buffer);
   if (behaviour.loader == Loader::by_tensor)
     model.visit([&](Module& module) {
       if (has_quantized(module)) clone_nested_codes(ctx, module);
@@ -100,7 +98,7 @@ void dispatch(Context& ctx, CausalLm& model, const LoadOptions& options) {
 void load_on_gpu(Context& ctx, CausalLm& model, const LoadOptions& options, FourBitQuantizer* quantizer) {
   const Scoped grad_mode(ctx.grad_enabled, false);
   const Scoped category(ctx.category, Category::parameters);
-  const std::vector<Parameter*> order = load_order(model, options.dtype, options.behaviour.loader);
+  const std::vector<Parameter*> order = load_order(model, options.behaviour.loader);
   if (options.behaviour.loader != Loader::by_tensor) warm_up(ctx, order, options, quantizer != nullptr);
   for (Parameter* parameter : order) load_parameter(ctx, *parameter, options, quantizer);
   dispatch(ctx, model, options);

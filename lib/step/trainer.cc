@@ -22,6 +22,7 @@ void Trainer::train(Context& ctx) {
   ctx.device.empty_cache();  // accelerator.free_memory()
   runtime_.prepare(ctx, model_);
   make_optimizer();
+  if (options_.scales_loss) scaler_.emplace();
   total_loss_ = scalar(ctx, DType::float32);
   for (std::int64_t step = 1; step <= options_.num_steps; ++step) {
     if (step > 1) begin_phase_("micro" + std::to_string(micro_ + 1) + ".forward");
@@ -45,7 +46,7 @@ void Trainer::train(Context& ctx) {
 void Trainer::make_optimizer() {
   std::vector<ParameterGroup> groups(2);  // with weight decay, without
   for (auto& [parameter, tensor] : runtime_.trained(model_)) {
-    const bool decays = parameter->role != ParamRole::norm && parameter->role != ParamRole::bias;
+    const bool decays = (options_.norms_decay || parameter->role != ParamRole::norm) && parameter->role != ParamRole::bias;
     groups[decays ? 0 : 1].push_back(tensor);
     trained_.push_back(std::move(tensor));
   }
@@ -55,7 +56,7 @@ void Trainer::make_optimizer() {
 void Trainer::count_items(Context& ctx) {
   if (options_.item_count == ItemCount::host_number) return;
   Tensor counted = scalar(ctx, DType::int64);
-  if (options_.world_size > 1) {
+  if (options_.averages_tokens && options_.world_size > 1) {
     Tensor gathered;
     {
       const Tensor copy = scalar(ctx, DType::int64, Op::clone);
@@ -63,7 +64,7 @@ void Trainer::count_items(Context& ctx) {
     }
     counted.reset();
     counted = scalar(ctx, DType::int64, Op::sum);
-  } else if (options_.item_count == ItemCount::device_int64) {
+  } else if (options_.averages_tokens && options_.item_count == ItemCount::device_int64) {
     counted = scalar(ctx, DType::int64, Op::sum);
   }
   if (options_.item_count == ItemCount::device_float) counted = scalar(ctx, DType::float32, Op::div);
@@ -76,11 +77,11 @@ Tensor Trainer::compute_loss(Context& ctx, const Tensor& ids, const Tensor& labe
     const AutocastRegion autocast(ctx, options_.autocast);
     output = runtime_.forward(ctx, model_, ids, labels, num_items_, options_.run);
   }
-  if (options_.outputs_to_fp32) {
+  if (options_.outputs_to_fp32 && output.logits.defined()) {
     const Scoped category(ctx.category, Category::logits_and_loss);
     output.logits = to(ctx, output.logits, DType::float32);
   }
-  if (options_.item_count == ItemCount::host_number) return output.loss;
+  if (!options_.averages_tokens || options_.item_count == ItemCount::host_number) return output.loss;
   return scale_in_place(ctx, output.loss);  // by the number of processes
 }
 
@@ -93,12 +94,14 @@ void Trainer::micro_step(Context& ctx, bool sync) {
   Tensor labels = empty(ctx, batch, DType::int64, Op::input);
   Tensor loss = compute_loss(ctx, ids, labels);
   begin_phase_("micro" + std::to_string(micro_) + ".backward");
-  ids.reset(), labels.reset();
+  if (!options_.keeps_inputs) ids.reset(), labels.reset();
   {
     const Tensor share = scale(ctx, loss, Op::div);  // of the accumulation steps, in accelerator.backward
-    ctx.engine.backward(ctx, {share}, {Tensor()});
+    const Tensor scaled = scaler_ ? scaler_->scale(ctx, share) : share;
+    ctx.engine.backward(ctx, {scaled}, {Tensor()});
   }
-  step_loss_ = loss.alias();
+  if (options_.divides_reported_loss) step_loss_ = scalar(ctx, DType::float32, Op::div);
+  else step_loss_ = loss.alias();
 }
 
 /// The running sum, behind a filter for losses that are not numbers.
@@ -127,8 +130,10 @@ void Trainer::store_flos(Context& ctx) {
 }
 
 void Trainer::optimizer_step(Context& ctx) {
+  if (scaler_) scaler_->unscale(ctx);
   if (options_.clips) grad_norm_ = runtime_.clip_grad_norm(ctx, trained_);
   optimizer_->step(ctx);
+  if (scaler_) scaler_->update();
 }
 
 }  // namespace qlp

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "nn/causal_lm.h"
+#include "optim/grad_scaler.h"
 #include "optim/optimizer.h"
 #include "shard/sharding_runtime.h"
 
@@ -19,8 +21,8 @@ using PhaseObserver = std::function<void(const std::string& name)>;
 /// How many label tokens an optimizer step has, by which the loss is divided (num_items_in_batch).
 enum class ItemCount : std::uint8_t {
   host_number,   ///< a Python number; nothing on the GPU
-  device_int64,  ///< summed over the ranks
-  device_float,  ///< that, divided once more
+  device_int64,  ///< a tensor of one int64
+  device_float,  ///< that, divided by the number of ranks that share it
 };
 
 struct TrainerOptions {
@@ -31,9 +33,14 @@ struct TrainerOptions {
   std::int64_t num_steps = 3;
   OptimizerKind optimizer = OptimizerKind::adamw_foreach;
   ItemCount item_count = ItemCount::device_int64;
+  bool averages_tokens = true;  ///< average_tokens_across_devices: the number is summed over the ranks
   bool adds_loss_in_place = false;  ///< tr_loss += (transformers 5.0)
   bool clips = true;
-  bool autocast = false;         ///< accelerate wraps the forward pass in torch.autocast(bfloat16)
+  bool norms_decay = false;  ///< norm weights are in the group with weight decay
+  bool autocast = false;         ///< accelerate wraps the forward pass in torch.autocast
+  bool scales_loss = false;      ///< mixed precision with float16
+  bool keeps_inputs = false;           ///< the batch is held until the end of the micro step
+  bool divides_reported_loss = false;  ///< what is added up is the loss over the accumulation steps
   bool outputs_to_fp32 = false;  ///< accelerate converts what the forward pass returns
   RunOptions run;
 };
@@ -59,6 +66,7 @@ class Trainer {
   TrainerOptions options_;
   PhaseObserver begin_phase_;
   std::unique_ptr<TorchOptimizer> optimizer_;
+  std::optional<GradScaler> scaler_;
   std::vector<Tensor> trained_;
   std::int64_t micro_ = 0;
   // What the loop keeps between steps.

@@ -34,6 +34,7 @@ struct Context {
   Device& device;
   Engine& engine;
   StreamId stream = 0;
+  Place place = Place::device;  ///< of new tensors
   LaunchThread thread = LaunchThread::main;
   bool grad_enabled = true;
   Autocast autocast;

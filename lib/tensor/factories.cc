@@ -7,7 +7,8 @@ namespace qlp {
 namespace {
 
 Ref<Storage> storage_for(Context& ctx, const Shape& shape, DType dtype, Op op) {
-  return make_ref<Storage>(ctx.device, bytes_of(shape, dtype).count(), ctx.stream, ctx.label(op));
+  return make_ref<Storage>(ctx.device, bytes_of(shape, dtype).count(), ctx.stream, ctx.label(op),
+                           ctx.place);
 }
 
 /// Dense strides in the order of `like`'s, or row-major where `like` has holes, overlaps or ties.
@@ -66,8 +67,14 @@ DType promote(const Tensor& a, const Tensor& b) {
   return size_of(a.dtype()) > size_of(b.dtype()) ? a.dtype() : b.dtype();
 }
 
+Tensor to_device(Context& ctx, const Tensor& tensor) {
+  if (!tensor.on_host()) return tensor;
+  const Scoped category(ctx.category, tensor.storage().label().category);
+  return empty_like(ctx, tensor, Op::to_copy);
+}
+
 void scratch(Context& ctx, std::uint64_t bytes, Op op) {
-  if (bytes) ctx.device.free(ctx.device.allocate(bytes, ctx.stream, ctx.label(op)));
+  if (bytes && ctx.place == Place::device) ctx.device.free(ctx.device.allocate(bytes, ctx.stream, ctx.label(op)));
 }
 
 }  // namespace qlp

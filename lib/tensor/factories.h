@@ -18,6 +18,9 @@ Shape broadcast(const Shape& a, const Shape& b);
 /// The dtype of an operation on two tensors (torch.promote_types); a 0-dim tensor only counts by its kind.
 DType promote(const Tensor& a, const Tensor& b);
 
+/// A copy on the device of a tensor that is on the host; the tensor itself if it is on the device.
+Tensor to_device(Context& ctx, const Tensor& tensor);
+
 /// A tensor that lives no longer than the operation that calls this: memory taken and given back.
 void scratch(Context& ctx, std::uint64_t bytes, Op op);
 

@@ -9,7 +9,7 @@ namespace qlp {
 
 #define QLP_OPS(X)                                                                                             \
   X(empty) X(empty_like) X(zeros) X(ones_like) X(arange) X(to_copy) X(clone) X(contiguous) X(add) X(sub) X(mul) \
-  X(div) X(neg) X(pow) X(rsqrt) X(mean) X(sum) X(cat) X(stack) X(cos) X(sin) X(tanh) X(silu) X(gelu) X(softmax)   \
+  X(div) X(neg) X(pow) X(rsqrt) X(mean) X(sum) X(cat) X(stack) X(cos) X(sin) X(tanh) X(silu) X(gelu) X(rms_norm) X(eq) X(softmax)   \
   X(log_softmax) X(nll_loss) X(bmm) X(mm) X(addmm) X(matmul) X(expand) X(embedding) X(embedding_backward)          \
   X(native_dropout) X(masked_scale) X(scaled_dot_product_flash) X(scaled_dot_product_efficient) X(flash_backward)   \
   X(efficient_backward) X(slice_backward) X(silu_backward) X(gelu_backward) X(tanh_backward) X(softmax_backward)      \

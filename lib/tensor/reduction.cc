@@ -12,7 +12,7 @@ namespace qlp {
 namespace {
 
 // Reduce.cuh
-constexpr std::int64_t kMaxThreads = 512;          // MAX_NUM_THREADS
+constexpr std::int64_t kMaxThreads = 512;  // MAX_NUM_THREADS
 constexpr std::int64_t kWarp = 32;
 constexpr std::int64_t kVectorWidth = 4;           // input_vec_size
 constexpr std::int64_t kVectorizedFrom = 129;      // inputs of one result
@@ -139,8 +139,8 @@ ReductionScratch reduction_scratch_bytes(const Shape& shape, const Strides& stri
   const auto values_per_thread = [&] { return div_ceil(inputs, input_step); };
   if (values_per_thread() < std::min(block_height * 16, kMaxValuesPerThread)) return {};
   input_step *= block_height;
-  const std::int64_t resident = traits.sm_count * (threads_per_multiprocessor(traits.compute_capability) /
-                                                   (block_width * block_height));
+  const std::int64_t resident =
+      traits.sm_count * (threads_per_multiprocessor(traits.compute_capability) / (block_width * block_height));
   const std::int64_t grid = div_ceil(results / width, result_step);
   if (values_per_thread() < kMaxValuesPerThread || grid > resident) return {};
   const std::int64_t useful = div_ceil(values_per_thread(), kMinValuesPerThread);

@@ -8,17 +8,21 @@
 
 namespace qlp {
 
+/// Where a storage is. On the host it takes nothing of the device.
+enum class Place : std::uint8_t { device, host };
+
 class Storage final : public RefCounted {
  public:
-  Storage(Device& device, std::uint64_t bytes, StreamId stream, AllocationLabel label)
-      : device_(device), bytes_(bytes), stream_(stream), label_(label) {
-    if (bytes) block_ = device.allocate(bytes, stream, label);
+  Storage(Device& device, std::uint64_t bytes, StreamId stream, AllocationLabel label, Place place = Place::device)
+      : device_(device), bytes_(bytes), stream_(stream), place_(place), label_(label) {
+    take();
   }
   ~Storage() override {
     if (block_) device_.free(block_);
   }
 
   std::uint64_t bytes() const { return bytes_; }
+  Place place() const { return place_; }
   const Block* block() const { return block_; }
   const AllocationLabel& label() const { return label_; }
 
@@ -27,7 +31,7 @@ class Storage final : public RefCounted {
     if (bytes == bytes_) return;
     if (block_) device_.free(block_), block_ = nullptr;
     bytes_ = bytes, stream_ = stream;
-    if (bytes) block_ = device_.allocate(bytes, stream, label_);
+    take();
   }
   void record_stream(StreamId stream) {
     if (block_) device_.record_stream(block_, stream);
@@ -38,10 +42,14 @@ class Storage final : public RefCounted {
   }
 
  private:
+  void take() {
+    if (bytes_ && place_ == Place::device) block_ = device_.allocate(bytes_, stream_, label_);
+  }
   Device& device_;
   Block* block_ = nullptr;
   std::uint64_t bytes_;
   StreamId stream_;
+  Place place_;
   AllocationLabel label_;
 };
 

@@ -71,11 +71,13 @@ def from_row(row, shared):
     file, overrides = MODELS[row["model"]]
     sections = {"model": {"config": os.path.abspath(os.path.join(shared, "corpus", "models", file)),
                           **({"overrides": overrides} if overrides else {}), "dtype": field(DTYPES, row, "param_dtype")}}
-    kbit = any(n.startswith("prepare_model_for_kbit_training") for n in notes)
+    # TRL leaves it out where the weights are not on the GPU yet (sft_trainer.py, is_sharded_qlora).
+    kbit = any(n.startswith("prepare_model_for_kbit_training") and "no lasting upcast" not in n for n in notes)
     if row["quant"] != "none":
         sections["quantization"] = dict(
             quant_type=row["quant"].split("+")[0], double_quant=row["quant"].endswith("+dq"),
-            quant_storage=field(DTYPES, row, "quant_storage"), compute_dtype=field(DTYPES, row, "compute_dtype"), prepare_kbit=kbit)
+            quant_storage=field(DTYPES, row, "quant_storage"), compute_dtype=field(DTYPES, row, "compute_dtype"), prepare_kbit=kbit,
+            trl_bf16_cast=kbit and fms and "bf16 flag on" in notes)
     if row["method"] != "full":
         sections["adapter"] = adapter_section(row, fms)
     sections["training"] = training_section(row, notes)

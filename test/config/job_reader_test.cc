@@ -157,6 +157,9 @@ TEST_CASE("config/job_reader: precision and checkpointing in their spellings") {
   CHECK(with("mixed_precision: bf16").training.bf16);
   CHECK_FALSE(with("mixed_precision: \"no\"").training.bf16);
   CHECK_FALSE(with("mixed_precision: no").training.bf16);
+  CHECK_FALSE(with("mixed_precision: no").training.mixed_precision());
+  CHECK(with("mixed_precision: fp16").training.fp16);
+  CHECK(with("mixed_precision: fp16").training.autocast_dtype() == DType::float16);
   CHECK(with("gradient_checkpointing: false").training.gradient_checkpointing == GradientCheckpointing::none);
   CHECK(with("gradient_checkpointing: {use_reentrant: true}").training.gradient_checkpointing ==
         GradientCheckpointing::reentrant);

@@ -65,6 +65,23 @@ TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
     job.adapter->dtype = DType::bfloat16;
     CHECK(refused(job, {}).empty());
   }
+  SUBCASE("DoRA, but for flat parameters in one dtype") {
+    job = lora_job();
+    job.adapter->use_dora = true;
+    CHECK(refused(job, {.use_orig_params = true}) == "fsdp1-dora");
+    CHECK(refused(job, {.use_orig_params = false}) == "fsdp1-dora");
+    job.training.bf16 = false;
+    CHECK(refused(job, {.use_orig_params = false}).empty());
+  }
+  SUBCASE("gradients of two dtypes that are clipped") {
+    job = lora_job();
+    job.adapter->modules_to_save = {"lm_head"};
+    CHECK(refused(job, {}).empty());
+    job.training.bf16 = false;
+    CHECK(refused(job, {}) == "fsdp1-gradient-dtypes");
+    job.training.max_grad_norm = 0;
+    CHECK(refused(job, {}).empty());
+  }
   SUBCASE("NO_SHARD with original parameters that are frozen or upcast") {
     const Fsdp1 plan{.sharding_strategy = ShardingStrategy::no_shard, .use_orig_params = true};
     CHECK(refused(job, plan) == "fsdp1-no-shard-writeback");

@@ -1,0 +1,258 @@
+#include "estimate/closed_form.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/overloaded.h"
+#include "estimate/weight_list.h"
+#include "plan/stack_profile.h"
+#include "quant/quant_state.h"
+
+namespace qlp {
+namespace {
+
+using Weights = std::vector<ListedWeight>;
+
+constexpr std::int64_t kStepBytes = 4;  // a float32 on the GPU for each trained tensor
+
+std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t round_up_to(std::int64_t a, std::int64_t unit) { return div_up(a, unit) * unit; }
+
+Bytes& of(CategoryBytes& sums, Category category) { return sums[static_cast<std::size_t>(category)]; }
+
+Category category_of(const ListedWeight& weight) { return weight.added() ? Category::adapter : Category::parameters; }
+
+/// What the optimizer keeps of a tensor of `numel` elements that it updates.
+Bytes moments(const JobSpec& job, std::int64_t numel, DType dtype) {
+  if (job.training.optimizer == Optimizer::sgd) return {};
+  const bool fused = job.training.optimizer == Optimizer::adamw_torch_fused;
+  return bytes_of(2 * numel, dtype) + Bytes{static_cast<std::uint64_t>(fused ? kStepBytes : 0)};
+}
+
+/// Every rank holds everything.
+class Whole {
+ public:
+  Whole(const JobSpec& job, const StackProfile& stack) : job_(job), quant_(stack.quant()) {}
+
+  void add(const Weights& weights, CategoryBytes& sums) const {
+    for (const ListedWeight& weight : weights) {
+      of(sums, category_of(weight)) += bytes_of(weight.stored(), dtype_in_use(weight));
+      if (weight.trained) of(sums, Category::optimizer_state) += moments(job_, weight.stored(), weight.dtype);
+    }
+  }
+
+ private:
+  /// The bias of a 4-bit layer takes on another dtype for good when it is first used (Linear4bit.forward).
+  DType dtype_in_use(const ListedWeight& weight) const {
+    if (!job_.quantization || weight.kind != WeightKind::bias) return weight.dtype;
+    const bool configured = quant_.honours_compute_dtype || weight.input == DType::float16;
+    return quant_.bias_in_compute_dtype && configured ? job_.quantization->compute_dtype : weight.input;
+  }
+
+  const JobSpec& job_;
+  QuantBehaviour quant_;
+};
+
+Bytes ddp_buckets(const Weights& weights) {
+  Bytes bytes;
+  for (const ListedWeight& weight : weights)
+    if (weight.trained) bytes += bytes_of(weight.stored(), weight.dtype);
+  return bytes;
+}
+
+/// Flat parameters, cut into equal parts.
+class Flat {
+ public:
+  Flat(const JobSpec& job, const Fsdp1& plan, std::int64_t rank) : job_(job), plan_(plan), rank_(rank) {
+    if (job.training.mixed_precision()) compute_dtype_ = job.training.autocast_dtype();
+    if (job.quantization) compute_dtype_ = job.quantization->quant_storage;
+  }
+  const std::optional<DType>& buffer_dtype() const { return compute_dtype_; }
+
+  void add(const Weights& weights, CategoryBytes& sums) const {
+    // PEFT's policy makes each trained weight beside frozen ones a unit; else a layer is one, and the root has the
+    // rest.
+    std::map<std::int64_t, Weights> units;
+    for (const ListedWeight& weight : weights) {
+      if (weight.added())
+        add_unit({weight}, sums);
+      else
+        units[weight.layer].push_back(weight);
+    }
+    for (const auto& [layer, unit] : units) add_unit(unit, sums);
+  }
+
+ private:
+  void add_unit(const Weights& unit, CategoryBytes& sums) const {
+    const ListedWeight& first = unit.front();
+    const std::int64_t world_size = job_.cluster.world_size;
+    // With original parameters each starts at 16 bytes, and the sum divides by the ranks.
+    const auto aligned =
+        plan_.use_orig_params ? 16 / static_cast<std::int64_t>(size_of(compute_dtype_.value_or(first.dtype))) : 1;
+    std::vector<std::int64_t> starts;
+    std::int64_t numel = 0;
+    for (const ListedWeight& weight : unit) {
+      starts.push_back(round_up_to(numel, aligned));
+      numel = starts.back() + weight.stored();
+    }
+    if (plan_.use_orig_params) numel = round_up_to(numel, world_size);
+    const bool shards = plan_.sharding_strategy == ShardingStrategy::full_shard;
+    const std::int64_t part = shards ? div_up(numel, world_size) : numel;
+    const std::int64_t from = shards ? part * rank_ : 0;
+
+    // accelerate trains flat parameters in float32 under mixed precision.
+    const DType dtype = first.trained && job_.training.mixed_precision() ? DType::float32 : first.dtype;
+    of(sums, category_of(first)) += bytes_of(part, dtype);
+    if (!first.trained) return;
+    if (!plan_.use_orig_params) {
+      of(sums, Category::optimizer_state) += moments(job_, part, dtype);
+      return;
+    }
+    of(sums, Category::gradients) += bytes_of(part, dtype);
+    for (std::size_t i = 0; i < unit.size(); ++i) {
+      const std::int64_t start = std::max(starts[i], from);
+      const std::int64_t end = std::min(starts[i] + unit[i].stored(), from + part);
+      if (start < end) of(sums, Category::optimizer_state) += moments(job_, end - start, dtype);
+    }
+  }
+
+  const JobSpec& job_;
+  const Fsdp1& plan_;
+  std::int64_t rank_;
+  std::optional<DType> compute_dtype_;
+};
+
+/// Each parameter cut by rows.
+class ByRows {
+ public:
+  ByRows(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack)
+      : job_(job), plan_(plan), rank_(rank) {
+    if (job.training.bf16) upcast_ = stack.fsdp2_upcast();
+    // accelerate looks at the dtype of the model, or for 4-bit weights.
+    const bool none = (upcast_ == Fsdp2Upcast::trained_parameters && job.quantization) ||
+                      (upcast_ == Fsdp2Upcast::whole_model && job.dtype == DType::float32);
+    if (none) upcast_ = Fsdp2Upcast::none;
+    // A tied table is in the unit of the embedding and in that of the head, once a copy is trained beside it.
+    cuts_table_twice_ = job.model.tie_word_embeddings && job.adapter && stack.fsdp2_splits_root();
+  }
+
+  void add(const Weights& weights, CategoryBytes& sums) const {
+    const bool copies_table = std::any_of(weights.begin(), weights.end(), [](const ListedWeight& weight) {
+      return weight.kind == WeightKind::saved_copy;
+    });
+    for (const ListedWeight& weight : weights) {
+      if (plan_.local_base && weight.kind == WeightKind::packed) {
+        of(sums, Category::parameters) += bytes_of(weight.stored(), weight.dtype);
+        continue;
+      }
+      const std::int64_t part = div_up(weight.rows, job_.cluster.world_size);  // on all ranks alike, padded
+      const std::int64_t own = std::clamp(weight.rows - part * rank_, std::int64_t{0}, part);
+      const DType dtype = dtype_of(weight);
+      const std::int64_t cuts = cuts_table_twice_ && copies_table && weight.kind == WeightKind::table ? 2 : 1;
+      of(sums, category_of(weight)) += bytes_of(cuts * part * weight.width, dtype);
+      if (weight.trained) of(sums, Category::optimizer_state) += moments(job_, own * weight.width, dtype);
+    }
+  }
+
+ private:
+  DType dtype_of(const ListedWeight& weight) const {
+    const bool all = upcast_ == Fsdp2Upcast::whole_model;
+    const bool trained = upcast_ == Fsdp2Upcast::trained_parameters && weight.trained;
+    return all || trained ? DType::float32 : weight.dtype;
+  }
+
+  const JobSpec& job_;
+  const Fsdp2& plan_;
+  std::int64_t rank_;
+  Fsdp2Upcast upcast_ = Fsdp2Upcast::none;
+  bool cuts_table_twice_ = false;
+};
+
+/// bitsandbytes' statistics: a value per block and a table for each weight; with double quantization the values take a
+/// byte, and have statistics of their own, with one table of the process.
+Bytes quant_state(const JobSpec& job, const Weights& weights, const QuantBehaviour& behaviour) {
+  if (!job.quantization) return {};
+  constexpr std::int64_t kTable = 16, kNestedTable = 256;
+  const bool nested = job.quantization->double_quant;
+  std::int64_t floats = nested ? kNestedTable : 0, bytes = 0;
+  for (const ListedWeight& weight : weights) {
+    if (weight.kind != WeightKind::packed) continue;
+    const std::int64_t blocks = div_up(weight.elements, FourBitFormat::kBlocksize);
+    floats += kTable + (nested ? 1 + div_up(blocks, FourBitFormat::kNestedBlocksize) : blocks);
+    if (nested && behaviour.own_statistics) floats += kNestedTable;
+    if (nested) bytes += blocks;
+  }
+  return bytes_of(floats, DType::float32) + bytes_of(bytes, DType::uint8);
+}
+
+/// Of the decoder's rotary module, or of those of all layers: inv_freq, in newer models what it was at first, in older
+/// ones tables of all positions. FSDP1 casts them.
+Bytes rotary_buffers(const JobSpec& job, const StackProfile& stack, const std::optional<DType>& cast) {
+  const RotaryBehaviour rotary = stack.model(job.model.family).rotary;
+  const auto width =
+      static_cast<std::int64_t>(static_cast<double>(job.model.head_dim) * job.model.partial_rotary_factor);
+  const std::int64_t modules =
+      (rotary.place == RotaryPlace::decoder ? 1 : 0) + (rotary.in_every_attention ? job.model.num_hidden_layers : 0);
+  const std::int64_t frequencies = (rotary.keeps_original ? 2 : 1) * (width / 2);
+  const std::int64_t tables = rotary.keeps_tables ? 2 * job.model.max_position_embeddings * width : 0;
+  return bytes_of(modules * frequencies, cast.value_or(DType::float32)) +
+         bytes_of(modules * tables, cast.value_or(job.dtype));
+}
+
+/// Of the thread that runs the forward pass and of that of the backward pass (CublasHandlePool.cpp).
+Bytes cublas_workspaces(const JobSpec& job, const StackProfile& stack) {
+  const std::uint32_t chip = job.cluster.gpu.compute_capability;
+  const bool large = chip == 90 || (chip > 90 && stack.newer_cublas_workspaces());
+  return (large ? Bytes{4096 * 8} : Bytes{4096 * 2 + 16 * 8}) * (2 * 1024);
+}
+
+}  // namespace
+
+CategoryBytes persistent_state(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank) {
+  const StackProfile stack(job.stack);
+  const Weights weights = list_weights(job, stack.load());
+  CategoryBytes sums{};
+  std::optional<DType> buffers;
+  std::visit(Overloaded{[&](const Single&) { Whole(job, stack).add(weights, sums); },
+                        [&](const Ddp&) {
+                          Whole(job, stack).add(weights, sums);
+                          of(sums, Category::communication_buffers) += ddp_buckets(weights);
+                        },
+                        [&](const Fsdp1& fsdp1) {
+                          const Flat flat(job, fsdp1, rank);
+                          flat.add(weights, sums);
+                          buffers = flat.buffer_dtype();
+                          if (job.training.max_grad_norm > 0)
+                            of(sums, Category::workspace) += bytes_of(1, DType::float32);
+                        },
+                        [&](const Fsdp2& fsdp2) { ByRows(job, fsdp2, rank, stack).add(weights, sums); }},
+             plan);
+  of(sums, Category::parameters) += rotary_buffers(job, stack, cast_buffers);
+  of(sums, Category::quant_state) += quant_state(job, weights, stack.quant());
+  of(sums, Category::workspace) += cublas_workspaces(job, stack);
+  return sums;
+}
+
+ParameterCounts count_parameters(const JobSpec& job) {
+  ParameterCounts counts;
+  for (const ListedWeight& weight : list_weights(job, LoadBehaviour{})) {
+    counts.total += static_cast<std::uint64_t>(weight.elements);
+    if (weight.trained) counts.trainable += static_cast<std::uint64_t>(weight.elements);
+  }
+  return counts;
+}
+
+double ledger_units(std::span<const LedgerEntry> entries, std::int64_t ranks) {
+  constexpr double kUnitBits = 16;
+  double units = 0;
+  for (const LedgerEntry& entry : entries) {
+    const double bits = static_cast<double>(entry.weights * (1 + entry.moments)) * entry.bits;
+    units += bits / kUnitBits / static_cast<double>(entry.sharded ? ranks : 1);
+  }
+  return units;
+}
+
+}  // namespace qlp

@@ -1,0 +1,43 @@
+// What a rank holds after the last step, in closed form: the second answer beside the dry run, which must equal it to
+// the byte. Worked out from job, plan and rank alone; no tensor is made and nothing is run.
+//
+// Counted, as bytes that tensors ask for (rounding to blocks is the allocator's), by category:
+//   parameters             base weights as the plan leaves them on the rank, padding included; rotary buffers
+//   quant_state            statistics of the 4-bit weights, which no plan shards
+//   adapter                LoRA matrices, DoRA magnitudes, copies of modules_to_save, likewise
+//   optimizer_state        the two moments of AdamW in the dtype of what is trained, without padding under FSDP2; the
+//   step
+//                          numbers that the fused kernel keeps on the GPU
+//   gradients              what zero_grad leaves: with use_orig_params FSDP1 holds on to the flat gradient
+//   communication_buffers  the buckets of DDP
+//   workspace              cuBLAS of the two threads that launch; the zero that FSDP1's clipping keeps
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+#include "estimate/report.h"
+#include "plan/job_spec.h"
+
+namespace qlp {
+
+/// Requested bytes by category on `rank`, of a plan that the job's stack does not refuse.
+CategoryBytes persistent_state(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank);
+
+/// Parameters of the job's model, adapters included.
+ParameterCounts count_parameters(const JobSpec& job);
+
+/// Weights that are kept alike, in the textbook's ledger, which knows no padding.
+struct LedgerEntry {
+  std::int64_t weights = 0;
+  double bits = 16;          ///< of one weight
+  std::int64_t moments = 0;  ///< that the optimizer keeps beside each, equally wide
+  bool sharded = false;      ///< over all ranks, else whole on each
+};
+
+/// What one of `ranks` ranks keeps of them, in units of 2 bytes.
+double ledger_units(std::span<const LedgerEntry> entries, std::int64_t ranks);
+
+}  // namespace qlp

@@ -1,0 +1,155 @@
+#include "estimate/weight_list.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "model/target_matching.h"
+#include "quant/quant_state.h"
+
+namespace qlp {
+namespace {
+
+class Lister {
+ public:
+  Lister(const JobSpec& job, const LoadBehaviour& behaviour) : job_(job), model_(job.model), behaviour_(behaviour) {}
+
+  std::vector<ListedWeight> list() {
+    table("model.embed_tokens", true);
+    for (std::int64_t layer = 0; layer < model_.num_hidden_layers; ++layer) decoder_layer(layer);
+    add(WeightKind::norm, model_.hidden_size, 1);
+    table("lm_head", !model_.tie_word_embeddings);
+    if (job_.adapter && is_target(*job_.adapter, "lm_head", true))
+      adapters("lm_head", model_.vocab_size, model_.hidden_size, false);
+    return std::move(weights_);
+  }
+
+ private:
+  /// Of weights that are loaded and not packed (peft.prepare_model_for_kbit_training).
+  DType float_dtype() const {
+    return job_.quantization && job_.quantization->prepare_kbit ? DType::float32 : job_.dtype;
+  }
+  DType table_dtype() const {
+    return job_.quantization && job_.quantization->trl_bf16_cast ? DType::bfloat16 : float_dtype();
+  }
+  /// What is added for training is cast last by TRL.
+  DType trained_dtype(DType dtype) const { return job_.adapter->dtype.value_or(dtype); }
+  bool upcasts_adapters() const { return job_.adapter->autocast_adapter_dtype && behaviour_.casts_adapters; }
+  DType matrix_dtype(bool beside_4bit) const {
+    if (upcasts_adapters()) return trained_dtype(DType::float32);
+    return trained_dtype(made_in(beside_4bit));
+  }
+  DType made_in(bool beside_4bit) const {
+    if (!beside_4bit) return float_dtype();
+    if (behaviour_.adapters_in_compute_dtype) return job_.quantization->compute_dtype;
+    return is_floating(job_.quantization->quant_storage) ? job_.quantization->quant_storage : DType::float32;
+  }
+  /// The magnitude is a norm of the sum of weight and update, in the wider of their dtypes.
+  DType magnitude_dtype(bool beside_4bit) const {
+    if (upcasts_adapters()) return trained_dtype(DType::float32);
+    const DType weight = beside_4bit ? job_.dtype : float_dtype();
+    return trained_dtype(weight == made_in(beside_4bit) ? weight : DType::float32);
+  }
+
+  static DType wider(DType a, DType b) { return size_of(a) >= size_of(b) ? a : b; }
+
+  void add(WeightKind kind, std::int64_t rows, std::int64_t width) {
+    weights_.push_back({.kind = kind,
+                        .layer = layer_,
+                        .rows = rows,
+                        .width = width,
+                        .dtype = float_dtype(),
+                        .trained = !job_.adapter,
+                        .elements = rows * width});
+  }
+  void add_trained(WeightKind kind, std::int64_t rows, std::int64_t width, DType dtype) {
+    add(kind, rows, width);
+    weights_.back().dtype = dtype, weights_.back().trained = true;
+  }
+
+  void table(const char* name, bool own) {
+    if (own) add(WeightKind::table, model_.vocab_size, model_.hidden_size), weights_.back().dtype = table_dtype();
+    if (job_.adapter && is_saved_module(*job_.adapter, name))
+      add_trained(WeightKind::saved_copy, model_.vocab_size, model_.hidden_size, trained_dtype(float_dtype()));
+  }
+
+  /// Gives the dtype of its result for an input in that dtype, as far as 4-bit layers go (whose biases follow it).
+  DType linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias, DType input) {
+    const bool adapted = job_.adapter && is_target(*job_.adapter, name, false);
+    if (job_.quantization) {
+      const DType storage = job_.quantization->quant_storage;
+      add(WeightKind::packed, packed_count(out * in, storage), 1);
+      weights_.back().dtype = storage, weights_.back().elements = out * in;
+    } else {
+      add(WeightKind::matrix, out, in);
+    }
+    if (bias) add(WeightKind::bias, out, 1), weights_.back().input = input;
+    if (adapted) adapters(name, out, in, job_.quantization.has_value());
+    // Under autocast nothing casts DoRA's result, which is in the dtype of its magnitude (peft/tuners/lora/bnb.py).
+    const bool casts = !adapted || !job_.adapter->use_dora || !job_.training.mixed_precision();
+    return casts ? input : wider(input, magnitude_dtype(job_.quantization.has_value()));
+  }
+  void adapters(const std::string& name, std::int64_t out, std::int64_t in, bool beside_4bit) {
+    const std::int64_t r = rank_for(*job_.adapter, name);
+    add_trained(WeightKind::adapter, r, in, matrix_dtype(beside_4bit));
+    add_trained(WeightKind::adapter, out, r, matrix_dtype(beside_4bit));
+    if (job_.adapter->use_dora) add_trained(WeightKind::adapter, out, 1, magnitude_dtype(beside_4bit));
+  }
+
+  void decoder_layer(std::int64_t index) {
+    layer_ = index;
+    const std::string name = "model.layers." + std::to_string(index);
+    attention(name + ".self_attn.");
+    mlp(name + ".mlp.");
+    const int norms = model_.family == Family::gemma2 ? 4 : 2;
+    for (int i = 0; i < norms; ++i) add(WeightKind::norm, model_.hidden_size, 1);
+    layer_ = ListedWeight::kOutsideLayers;
+  }
+  void attention(const std::string& prefix) {
+    const std::int64_t hidden = model_.hidden_size;
+    const std::int64_t q = model_.num_attention_heads * model_.head_dim;
+    const std::int64_t kv = model_.num_key_value_heads * model_.head_dim;
+    const bool fused = model_.family == Family::phi3;  // which registers o_proj first
+    if (!fused) {
+      linear(prefix + "q_proj", q, hidden, model_.qkv_bias, residual_);
+      linear(prefix + "k_proj", kv, hidden, model_.qkv_bias, residual_);
+      linear(prefix + "v_proj", kv, hidden, model_.qkv_bias, residual_);
+    }
+    const DType input = residual_, attended = job_.training.bf16 ? DType::bfloat16 : residual_;
+    residual_ = wider(residual_, linear(prefix + "o_proj", hidden, q, model_.attention_bias, attended));
+    if (fused) linear(prefix + "qkv_proj", q + 2 * kv, hidden, false, input);
+    if (model_.family == Family::qwen3) {
+      add(WeightKind::norm, model_.head_dim, 1);
+      add(WeightKind::norm, model_.head_dim, 1);
+    } else if (model_.family == Family::olmo2) {
+      add(WeightKind::norm, q, 1);
+      add(WeightKind::norm, kv, 1);
+    }
+  }
+  void mlp(const std::string& prefix) {
+    const std::int64_t hidden = model_.hidden_size, inner = model_.intermediate_size;
+    DType activated = residual_;
+    if (model_.family == Family::phi3) {
+      activated = linear(prefix + "gate_up_proj", 2 * inner, hidden, false, residual_);
+    } else {
+      activated = linear(prefix + "gate_proj", inner, hidden, model_.mlp_bias, residual_);
+      activated = wider(activated, linear(prefix + "up_proj", inner, hidden, model_.mlp_bias, residual_));
+    }
+    residual_ = wider(residual_, linear(prefix + "down_proj", hidden, inner, model_.mlp_bias, activated));
+  }
+
+  const JobSpec& job_;
+  const ModelSpec& model_;
+  LoadBehaviour behaviour_;
+  std::int64_t layer_ = ListedWeight::kOutsideLayers;
+  DType residual_ = float_dtype();  ///< of the residual stream, layer by layer
+  std::vector<ListedWeight> weights_;
+};
+
+}  // namespace
+
+std::vector<ListedWeight> list_weights(const JobSpec& job, const LoadBehaviour& behaviour) {
+  return Lister(job, behaviour).list();
+}
+
+}  // namespace qlp

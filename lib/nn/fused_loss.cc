@@ -1,0 +1,142 @@
+#include "nn/fused_loss.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "autograd/autocast.h"
+#include "autograd/matmul.h"
+#include "autograd/pointwise.h"
+#include "autograd/record.h"
+#include "autograd/views.h"
+#include "nn/loss.h"
+#include "tensor/factories.h"
+#include "tensor/reduction.h"
+
+namespace qlp {
+namespace {
+
+bool is_half(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
+
+struct FusedLossBackward final : Node {
+  using Node::Node;
+  SavedTensor input, weight;
+  Grads backward(Context& ctx, Grads&) override {
+    Grads out(2);
+    out[0] = input.unpack(ctx);
+    if (wants(1)) out[1] = weight.unpack(ctx);
+    // torch.equal(grad_output, 1.0)
+    const Tensor one = empty(ctx, {}, DType::float32, Op::to_copy);
+    const Tensor equal = empty(ctx, {}, DType::boolean, Op::eq);
+    scratch(ctx, 1, Op::eq);
+    return out;
+  }
+  void release() override { input.release(), weight.release(); }
+};
+
+/// One pass over the tokens.
+class FusedLoss {
+ public:
+  FusedLoss(Context& ctx, const Tensor& input, const Tensor& weight, const LigerBehaviour& behaviour)
+      : ctx_(ctx), input_(input), weight_(weight), behaviour_(behaviour) {}
+
+  Tensor run() {
+    const std::int64_t rows = input_.size(0), width = input_.size(1), vocabulary = weight_.size(0);
+    grad_input = empty_like(ctx_, input_, Op::zeros);
+    if (weight_.requires_grad()) grad_weight = empty_like(ctx_, weight_, Op::zeros);
+    const Tensor losses = empty(ctx_, {rows}, DType::float32, Op::zeros);
+    const Tensor mask = empty(ctx_, {rows}, DType::boolean, Op::ne);
+    count_items(rows);
+
+    const std::int64_t parts = (vocabulary + width - 1) / width;
+    const auto even = static_cast<std::uint64_t>((rows + parts - 1) / parts);
+    auto chunk = static_cast<std::int64_t>(std::bit_ceil(even));
+    if (behaviour_.loss_reuses_buffer) chunk = std::min(chunk, rows);
+    const bool writes_out = behaviour_.loss_reuses_buffer && input_.dtype() == weight_.dtype() &&
+                            (!ctx_.autocast.enabled || input_.dtype() == ctx_.autocast.dtype);
+    Tensor logits;
+    if (writes_out) logits = empty(ctx_, {chunk, vocabulary}, input_.dtype(), Op::empty);
+    for (std::int64_t start = 0; start < rows; start += chunk) {
+      const std::int64_t n = std::min(chunk, rows - start);
+      const Tensor part = input_.narrow(0, n);
+      if (writes_out) {
+        ctx_.device.use_cublas(ctx_.thread, ctx_.stream);
+      } else {
+        logits = project(part);
+        const Tensor grad = product(logits, weight_, {n, width});
+      }
+      if (grad_weight.defined()) add_to_weight(logits, part);
+      if (behaviour_.loss_reuses_buffer && !writes_out) logits.reset();
+    }
+    if (behaviour_.loss_reuses_buffer) logits.reset();
+    Tensor loss = empty(ctx_, {}, DType::float32, Op::sum);
+    full_reduction_scratch(ctx_, rows, Op::sum);
+    return loss;
+  }
+
+  Tensor grad_input, grad_weight;
+
+ private:
+  /// (target != ignore_index).sum(): in int64, from a copy of the mask.
+  void count_items(std::int64_t rows) {
+    const Tensor count = empty(ctx_, {}, DType::int64, Op::sum);
+    const Tensor wide = empty(ctx_, {rows}, DType::int64, Op::to_copy);
+  }
+  /// part @ weight.t(); the transpose is no leaf, so autocast casts it anew each time.
+  Tensor project(const Tensor& part) {
+    const Tensor turned = autocast_low(ctx_, weight_.transpose(0, 1));
+    return product(part, turned, {part.size(0), weight_.size(0)});
+  }
+  Tensor product(const Tensor& left, const Tensor& right, const Shape& shape) {
+    const Tensor b = autocast_low(ctx_, right);
+    const Tensor a = autocast_low(ctx_, left);
+    return gemm(ctx_, shape, a.dtype());
+  }
+  void add_to_weight(const Tensor& logits, const Tensor& part) {
+    const bool in_place = behaviour_.loss_reuses_buffer && is_half(logits.dtype()) &&
+                          (grad_weight.dtype() == DType::float32 ||
+                           (grad_weight.dtype() == logits.dtype() && ctx_.device.traits().compute_capability >= 80));
+    if (in_place) {
+      const Tensor aligned =
+          part.dtype() == logits.dtype() ? part : empty_like(ctx_, part, logits.dtype(), Op::to_copy);
+      ctx_.device.use_cublas(ctx_.thread, ctx_.stream);
+      return;
+    }
+    const Tensor update = product(logits, part, weight_.shape());
+    const Tensor wide = to(ctx_, update, DType::float32);
+  }
+
+  Context& ctx_;
+  const Tensor& input_;
+  const Tensor& weight_;
+  LigerBehaviour behaviour_;
+};
+
+Tensor fused_linear_cross_entropy(Context& ctx, const Tensor& input, const Tensor& weight,
+                                  const LigerBehaviour& behaviour) {
+  const auto node = record<FusedLossBackward>(ctx, input, weight);
+  const Scoped no_grad(ctx.grad_enabled, false);
+  FusedLoss fused(ctx, input, weight, behaviour);
+  const Tensor loss = fused.run();
+  if (node) {
+    node->input.save(ctx, fused.grad_input);
+    if (fused.grad_weight.defined()) node->weight.save(ctx, fused.grad_weight);
+  }
+  set_history(loss, node);
+  return loss;
+}
+
+}  // namespace
+
+Tensor liger_causal_lm_loss(Context& ctx, const Tensor& hidden, const Tensor& head, const Tensor& labels,
+                            const Tensor& num_items, const ModelBehaviour& behaviour) {
+  const Scoped category(ctx.category, Category::logits_and_loss);
+  const std::int64_t batch = labels.size(0), rows = labels.size(1);
+  const Tensor padded = empty(ctx, {batch, rows + 1}, DType::int64, Op::pad);
+  const Tensor shifted = contiguous(ctx, padded.narrow(1, rows));
+  const Tensor flat = reshape(ctx, hidden, {batch * rows, hidden.size(-1)});
+  const Tensor loss = fused_linear_cross_entropy(ctx, flat, head, *behaviour.liger);
+  return loss_per_item(ctx, loss, num_items, behaviour);
+}
+
+}  // namespace qlp

@@ -1,0 +1,227 @@
+#include "estimate/closed_form.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "estimate/dry_run.h"
+#include "estimate/small_jobs.h"
+#include "model/parameter_count.h"
+#include "plan/catalogue.h"
+
+namespace qlp {
+namespace {
+
+/// What the dry run holds after the last step.
+CategoryBytes held(const DryRun& run) {
+  CategoryBytes sums{};
+  for (const LiveAllocation& block : run.timeline.live_at(run.last_event))
+    sums[static_cast<std::size_t>(block.label.category)] += Bytes{block.requested};
+  return sums;
+}
+
+std::string differences(const CategoryBytes& dry, const CategoryBytes& closed) {
+  std::string text;
+  for (std::size_t i = 0; i < dry.size(); ++i)
+    if (dry[i] != closed[i])
+      text += std::string(kCategoryNames[i]) + " " + std::to_string(dry[i].count()) + " in the dry run, " +
+              std::to_string(closed[i].count()) + " in closed form; ";
+  return text;
+}
+
+struct Place {
+  std::int64_t world_size, rank;
+};
+constexpr Place kPlaces[] = {{1, 0}, {2, 0}, {2, 1}, {3, 0},  {3, 1},   {3, 2},
+                             {8, 0}, {8, 4}, {8, 7}, {64, 0}, {64, 32}, {64, 63}};
+
+std::vector<NamedPlan> all_plans() {
+  std::vector<NamedPlan> plans;
+  for (const auto name : kPlanNames) {
+    plans.push_back(*find_plan(name));
+    if (auto* fsdp1 = std::get_if<Fsdp1>(&plans.back().plan)) {
+      Fsdp1 other = *fsdp1;
+      other.use_orig_params = !other.use_orig_params;
+      plans.push_back(
+          {std::string(name) + (other.use_orig_params ? " with" : " without") + " original parameters", other});
+    }
+  }
+  return plans;
+}
+
+std::string describe(const JobSpec& job, const NamedPlan& plan, const Place& place) {
+  std::string text = plan.name + ", rank " + std::to_string(place.rank) + " of " + std::to_string(place.world_size);
+  text += ", family " + std::to_string(static_cast<int>(job.model.family)) + ", torch " + to_string(job.stack.torch) +
+          ", accelerate " + to_string(job.stack.accelerate);
+  return text;
+}
+
+/// Runs the job under every plan, at places and on stacks that follow one another. Gives how many plans ran.
+class Grid {
+ public:
+  int check(JobSpec job, const std::string& method) {
+    int ran = 0;
+    for (const NamedPlan& plan : plans_)
+      for (const StackVersions& versions : stacks()) {
+        job.stack = versions;
+        const Place place = kPlaces[next_++ % std::size(kPlaces)];
+        job.cluster.world_size = place.world_size;
+        const auto run = dry_run(job, plan.plan, place.rank);
+        if (!run) continue;
+        ++ran;
+        const std::string what = method + ": " + describe(job, plan, place);
+        CAPTURE(what);
+        CHECK(differences(held(*run), persistent_state(job, plan.plan, place.rank)) == "");
+        const ParameterCounts counts = count_parameters(job);
+        CHECK(run->elements.total == counts.total);
+        CHECK(run->elements.trainable == counts.trainable);
+      }
+    return ran;
+  }
+
+ private:
+  std::vector<NamedPlan> plans_ = all_plans();
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("estimate/closed_form: equals the dry run to the byte, full fine-tuning") {
+  Grid grid;
+  for (const Family family : kFamilies) {
+    JobSpec job = small_job(small_model(family));
+    CHECK(grid.check(job, "full") >= 20);
+    job.training.bf16 = false;
+    job.dtype = DType::float32;
+    job.training.optimizer = Optimizer::adamw_torch_fused;
+    CHECK(grid.check(job, "full in float32") >= 20);
+  }
+}
+
+TEST_CASE("estimate/closed_form: equals the dry run to the byte, LoRA") {
+  Grid grid;
+  for (const Family family : kFamilies) {
+    JobSpec job = small_lora_job(small_model(family));
+    CHECK(grid.check(job, "LoRA") >= 15);
+    job.adapter->dtype = DType::bfloat16;
+    job.training.optimizer = Optimizer::adamw_torch_fused;
+    CHECK(grid.check(job, "LoRA in bfloat16, fused") >= 15);
+  }
+}
+
+TEST_CASE("estimate/closed_form: equals the dry run to the byte, QLoRA") {
+  Grid grid;
+  for (const Family family : kFamilies)
+    for (const DType storage : {DType::uint8, DType::bfloat16})
+      for (const bool double_quant : {false, true}) {
+        JobSpec job = small_qlora_job(small_model(family), storage, double_quant);
+        CHECK(grid.check(job, "QLoRA") >= 8);
+        job.quantization->prepare_kbit = true;
+        CHECK(grid.check(job, "QLoRA prepared for k-bit") >= 8);
+      }
+}
+
+TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by one") {
+  Grid grid;
+  ModelSpec biased = small_model(Family::llama);
+  biased.qkv_bias = biased.attention_bias = biased.mlp_bias = true;
+  JobSpec lora = small_lora_job(small_model(Family::llama));
+  JobSpec qlora = small_qlora_job(biased);
+  SUBCASE("biases") {
+    CHECK(grid.check(qlora, "biases") > 0);
+    qlora.quantization->prepare_kbit = true;
+    CHECK(grid.check(qlora, "biases in float32") > 0);
+    qlora.training.bf16 = false;
+    CHECK(grid.check(qlora, "biases in float32 without autocast") > 0);
+  }
+  SUBCASE("SGD keeps nothing, and no clipping no zero") {
+    lora.training.optimizer = Optimizer::sgd;
+    lora.training.max_grad_norm = 0;
+    CHECK(grid.check(lora, "sgd") > 0);
+  }
+  SUBCASE("accumulation and checkpointing") {
+    lora.training.gradient_accumulation_steps = 2;
+    lora.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
+    CHECK(grid.check(lora, "accumulation") > 0);
+    lora.training.gradient_checkpointing = GradientCheckpointing::reentrant;
+    CHECK(grid.check(lora, "reentrant") > 0);
+    JobSpec full = small_job(small_model(Family::qwen3));
+    full.training.gradient_accumulation_steps = 3;
+    CHECK(grid.check(full, "accumulation, full") > 0);
+  }
+  SUBCASE("DoRA") {
+    lora.adapter->use_dora = true;
+    CHECK(grid.check(lora, "dora") > 0);
+    qlora.adapter->use_dora = true;
+    CHECK(grid.check(qlora, "dora beside 4 bit") > 0);
+    lora.adapter->autocast_adapter_dtype = qlora.adapter->autocast_adapter_dtype = false;
+    CHECK(grid.check(lora, "dora in 16 bit") > 0);
+    CHECK(grid.check(qlora, "dora in 16 bit beside 4 bit") > 0);
+  }
+  SUBCASE("some modules, with ranks of their own, and some trained as copies") {
+    lora.adapter->all_linear = false;
+    lora.adapter->target_modules = {"q_proj", "down_proj", "lm_head"};
+    lora.adapter->rank_pattern = {{"layers.1.self_attn.q_proj", 3}, {"down_proj", 7}};
+    CHECK(grid.check(lora, "targets") > 0);
+    lora.adapter->target_modules = {"q_proj"};
+    lora.adapter->modules_to_save = {"lm_head", "embed_tokens"};
+    CHECK(grid.check(lora, "modules_to_save") > 0);
+    lora.model.tie_word_embeddings = true;
+    lora.adapter->modules_to_save = {"embed_tokens"};
+    CHECK(grid.check(lora, "modules_to_save of a tied table") > 0);
+    qlora.adapter->modules_to_save = {"lm_head"};
+    CHECK(grid.check(qlora, "modules_to_save beside 4 bit") > 0);
+  }
+  SUBCASE("adapters that are not cast to float32") {
+    lora.adapter->autocast_adapter_dtype = false;
+    CHECK(grid.check(lora, "16-bit adapters") > 0);
+    qlora.adapter->autocast_adapter_dtype = false;
+    CHECK(grid.check(qlora, "16-bit adapters beside 4 bit") > 0);
+    qlora.quantization->quant_storage = DType::uint8;
+    CHECK(grid.check(qlora, "16-bit adapters beside 4 bit in integers") > 0);
+  }
+  SUBCASE("Hopper's workspaces") {
+    lora.cluster.gpu.compute_capability = 90;
+    CHECK(grid.check(lora, "sm_90") > 0);
+    lora.cluster.gpu.compute_capability = 100;
+    CHECK(grid.check(lora, "sm_100") > 0);
+  }
+}
+
+TEST_CASE("estimate/closed_form: the textbook ledger") {
+  constexpr LedgerEntry trained{.weights = 1000, .moments = 2};
+  constexpr LedgerEntry frozen_4bit{.weights = 1000, .bits = 4};
+  constexpr LedgerEntry lora{.weights = 10, .sharded = true};
+  LedgerEntry sharded = trained;
+  sharded.sharded = true;
+  CHECK(ledger_units(std::vector{sharded}, 4) == 750);
+  CHECK(ledger_units(std::vector{trained}, 4) == 3000);
+  CHECK(ledger_units(std::vector{sharded, lora}, 4) == 752.5);
+  CHECK(ledger_units(std::vector{frozen_4bit, lora}, 4) == 252.5);
+}
+
+TEST_CASE("estimate/closed_form: parameters of Llama 2 7B with adapters, by formulas and in the module tree") {
+  ModelSpec llama;
+  llama.hidden_size = 4096, llama.intermediate_size = 11008, llama.num_hidden_layers = 32, llama.vocab_size = 32000;
+  llama.num_attention_heads = llama.num_key_value_heads = 32, llama.head_dim = 128;
+  JobSpec job = small_job(llama);
+  job.adapter = AdapterSpec{.r = 8, .target_modules = {"q_proj", "v_proj"}};
+  const auto in_tree = [&] {
+    BuildOptions options;
+    options.adapter = job.adapter;
+    return count_elements(**build_model(llama, options));
+  };
+  CHECK(count_parameters(job).trainable == 4'194'304);
+  CHECK(count_parameters(job).total == 6'742'609'920);
+  CHECK(count_parameters(job).total == parameter_count(llama) + count_parameters(job).trainable);
+  CHECK(in_tree().trainable == 4'194'304);
+  CHECK(in_tree().total == 6'742'609'920);
+  job.adapter = AdapterSpec{.r = 8, .all_linear = true};
+  CHECK(count_parameters(job).trainable == 19'988'480);
+  CHECK(count_parameters(job).total == parameter_count(llama) + 19'988'480);
+  CHECK(in_tree().trainable == 19'988'480);
+}
+
+}  // namespace qlp

@@ -1,0 +1,68 @@
+// Jobs on models of two small layers, of every family and method, with sizes that divide by nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/job_spec.h"
+
+namespace qlp {
+
+inline ModelSpec small_model(Family family) {
+  ModelSpec spec;
+  spec.family = family;
+  spec.hidden_size = 72, spec.intermediate_size = 100, spec.num_hidden_layers = 2, spec.vocab_size = 131;
+  spec.num_attention_heads = 4, spec.num_key_value_heads = 2, spec.head_dim = 24, spec.max_position_embeddings = 64;
+  spec.qkv_bias = family == Family::qwen2;
+  if (family == Family::gemma2) {
+    spec.tie_word_embeddings = true;
+    spec.sliding_window = 8;
+    spec.attn_logit_softcapping = 50, spec.final_logit_softcapping = 30;
+  }
+  return spec;
+}
+
+inline JobSpec small_job(const ModelSpec& model) {
+  JobSpec job;
+  job.model = model;
+  job.training.seq_len = 16;
+  job.training.bf16 = true;
+  job.cluster.gpu.capacity = Bytes{std::uint64_t{40} << 30};
+  return job;
+}
+
+inline AdapterSpec small_lora() {
+  AdapterSpec adapter;
+  adapter.r = 5;
+  adapter.all_linear = true;
+  return adapter;
+}
+
+inline JobSpec small_lora_job(const ModelSpec& model) {
+  JobSpec job = small_job(model);
+  job.adapter = small_lora();
+  return job;
+}
+
+inline JobSpec small_qlora_job(const ModelSpec& model, DType storage = DType::bfloat16, bool double_quant = true) {
+  JobSpec job = small_lora_job(model);
+  job.quantization = QuantizationSpec{.double_quant = double_quant, .quant_storage = storage};
+  return job;
+}
+
+inline constexpr Family kFamilies[] = {Family::llama, Family::mistral, Family::qwen2, Family::qwen3,
+                                       Family::olmo2, Family::phi3,    Family::gemma2};
+
+/// The stacks that the oracle was recorded with, older transformers, and an accelerate that casts whole models.
+inline const std::vector<StackVersions>& stacks() {
+  static const std::vector<StackVersions> all{
+      {{2, 4, 1}, {4, 40, 2}, {0, 11, 1}, {0, 31, 0}, {0, 43, 1}},
+      {{2, 4, 1}, {4, 48, 1}, {0, 13, 2}, {1, 0, 1}, {0, 43, 3}},
+      {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 10, 1}, {0, 46, 1}},
+      {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}},
+      {{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}},
+  };
+  return all;
+}
+
+}  // namespace qlp

@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "autograd/matmul.h"
+#include "optim/optimizer.h"
+#include "quant/recorder.h"
+#include "shard/reducer.h"
+
+using namespace qlp;
+using test::DryDevice;
+
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+/// Six linear layers of 1024 x 1024 in float32, the first two frozen, under DDP.
+struct SixLayers {
+  DryDevice dry;
+  std::vector<Tensor> weights, trained;
+  std::unique_ptr<Reducer> reducer;
+  std::unique_ptr<TorchOptimizer> optimizer;
+  std::int64_t held = 0;
+
+  SixLayers() {
+    for (int i = 0; i < 6; ++i) {
+      weights.push_back(empty(dry.ctx, {1024, 1024}, DType::float32, Op::parameter));
+      if (i < 2) continue;
+      set_requires_grad(weights.back(), true);
+      trained.push_back(weights.back());
+    }
+    optimizer = std::make_unique<TorchOptimizer>(OptimizerKind::adamw_foreach, std::vector<ParameterGroup>{trained});
+    peak();
+  }
+
+  void wrap(ReducerOptions options) {
+    options.world_size = 2;
+    reducer = std::make_unique<Reducer>(dry.ctx, options, weights, trained);
+  }
+  void forward_backward() {
+    if (reducer) reducer->prepare_forward(dry.ctx);
+    Tensor x = empty(dry.ctx, {1, 1024}, DType::float32, Op::input);
+    for (const Tensor& weight : weights) x = linear(dry.ctx, x, weight);
+    dry.engine.backward(dry.ctx, {x}, {empty(dry.ctx, x.shape(), DType::float32, Op::input)});
+  }
+  void zero_grad() {
+    for (const Tensor& parameter : trained) set_grad(parameter, Tensor());
+  }
+
+  /// The most that was requested since the last call, in whole MiB.
+  std::int64_t peak() {
+    std::int64_t most = held;
+    for (const std::int64_t bytes : dry.recorder.take()) held += bytes, most = std::max(most, held);
+    return most / kMiB;
+  }
+  std::int64_t now() {
+    peak();
+    return held / kMiB;
+  }
+};
+
+}  // namespace
+
+// The figures were traced with torch 2.6 on the CPU.
+TEST_CASE("shard/ddp: gradients beside their buckets") {
+  SixLayers job;
+  job.wrap({});
+  CHECK(job.peak() == 48);  // the broadcast flattens all parameters, frozen ones too
+  CHECK(job.now() == 40);
+  for (const std::int64_t backward : {56, 88, 88}) {
+    job.forward_backward();
+    CHECK(job.peak() == backward);
+    job.optimizer->step(job.dry.ctx);
+    CHECK(job.peak() == 104);
+    job.zero_grad();
+    CHECK(job.now() == 72);
+  }
+}
+
+TEST_CASE("shard/ddp: gradients as views of their buckets") {
+  SixLayers job;
+  job.wrap({.gradient_as_bucket_view = true});
+  for (const std::int64_t backward : {44, 76, 76}) {
+    job.peak();
+    job.forward_backward();
+    CHECK(job.peak() == backward);
+    job.optimizer->step(job.dry.ctx);
+    CHECK(job.peak() == 88);
+    job.zero_grad();
+    CHECK(job.now() == 72);
+  }
+}
+
+TEST_CASE("shard/ddp: without synchronisation gradients stay beside the buckets, which are not made anew") {
+  SixLayers job;
+  job.wrap({.gradient_as_bucket_view = true});
+  job.reducer->set_sync(false);
+  job.forward_backward();
+  CHECK(job.now() == 56);
+  job.reducer->set_sync(true);
+  job.forward_backward();
+  CHECK(job.now() == 40);  // added up, then copied into the buckets
+}
+
+TEST_CASE("shard/ddp: buckets are made anew in the order in which gradients became ready") {
+  SixLayers job;
+  job.wrap({});
+  job.forward_backward();
+  job.zero_grad();
+  job.dry.recorder.take();
+  job.reducer->prepare_forward(job.dry.ctx);
+  CHECK(job.dry.recorder.take() == test::Events{20, 8, -8, -20, -16 * kMiB, 4 * kMiB, 12 * kMiB});
+  job.reducer->prepare_forward(job.dry.ctx);
+  CHECK(job.dry.recorder.take().empty());
+}
+
+TEST_CASE("shard/ddp: a bucket is closed once it has reached its limit, by dtype") {
+  DryDevice dry;
+  const auto make = [&](std::int64_t numel, DType dtype) { return empty(dry.ctx, {numel}, dtype, Op::parameter); };
+  const std::vector<Tensor> tensors{make(100, DType::float32), make(10, DType::bfloat16), make(150, DType::float32),
+                                    make(300, DType::float32), make(1, DType::bfloat16)};
+  CHECK(assign_buckets(tensors, {1000}) == std::vector<Bucket>{{0, 2}, {1, 4}, {3}});
+  CHECK(assign_buckets(tensors, {400, 10000}) == std::vector<Bucket>{{0}, {1, 4}, {2, 3}});
+}
+
+TEST_CASE("shard/ddp: a coalesced broadcast has two buffers in flight, and none for a tensor alone") {
+  DryDevice dry;
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < 6; ++i) tensors.push_back(empty(dry.ctx, {100}, DType::float32, Op::parameter));
+  dry.recorder.take();
+  broadcast_coalesced(dry.ctx, tensors, 500);
+  CHECK(dry.recorder.take() == test::Events{800, 800, -800, 800, -800, -800});
+  broadcast_coalesced(dry.ctx, tensors, 400);
+  CHECK(dry.recorder.take().empty());
+}
