@@ -32,6 +32,13 @@ Bytes moments(const JobSpec& job, std::int64_t numel, DType dtype) {
   return bytes_of(2 * numel, dtype) + Bytes{static_cast<std::uint64_t>(fused ? kStepBytes : 0)};
 }
 
+/// The bias of a 4-bit layer takes on another dtype for good when it is first used (Linear4bit.forward).
+DType dtype_in_use(const JobSpec& job, const QuantBehaviour& quant, const ListedWeight& weight) {
+  if (!job.quantization || weight.kind != WeightKind::bias) return weight.dtype;
+  const bool configured = quant.honours_compute_dtype || weight.input == DType::float16;
+  return quant.bias_in_compute_dtype && configured ? job.quantization->compute_dtype : weight.input;
+}
+
 /// Every rank holds everything.
 class Whole {
  public:
@@ -39,19 +46,12 @@ class Whole {
 
   void add(const Weights& weights, CategoryBytes& sums) const {
     for (const ListedWeight& weight : weights) {
-      of(sums, category_of(weight)) += bytes_of(weight.stored(), dtype_in_use(weight));
+      of(sums, category_of(weight)) += bytes_of(weight.stored(), dtype_in_use(job_, quant_, weight));
       if (weight.trained) of(sums, Category::optimizer_state) += moments(job_, weight.stored(), weight.dtype);
     }
   }
 
  private:
-  /// The bias of a 4-bit layer takes on another dtype for good when it is first used (Linear4bit.forward).
-  DType dtype_in_use(const ListedWeight& weight) const {
-    if (!job_.quantization || weight.kind != WeightKind::bias) return weight.dtype;
-    const bool configured = quant_.honours_compute_dtype || weight.input == DType::float16;
-    return quant_.bias_in_compute_dtype && configured ? job_.quantization->compute_dtype : weight.input;
-  }
-
   const JobSpec& job_;
   QuantBehaviour quant_;
 };
@@ -66,7 +66,8 @@ Bytes ddp_buckets(const Weights& weights) {
 /// Flat parameters, cut into equal parts.
 class Flat {
  public:
-  Flat(const JobSpec& job, const Fsdp1& plan, std::int64_t rank) : job_(job), plan_(plan), rank_(rank) {
+  Flat(const JobSpec& job, const Fsdp1& plan, std::int64_t rank, const StackProfile& stack)
+      : job_(job), plan_(plan), rank_(rank), quant_(stack.quant()) {
     if (job.training.mixed_precision()) compute_dtype_ = job.training.autocast_dtype();
     if (job.quantization) compute_dtype_ = job.quantization->quant_storage;
   }
@@ -83,6 +84,7 @@ class Flat {
         units[weight.layer].push_back(weight);
     }
     for (const auto& [layer, unit] : units) add_unit(unit, sums);
+    if (!plan_.use_orig_params) add_cast_biases(weights, sums);
   }
 
  private:
@@ -119,9 +121,20 @@ class Flat {
     }
   }
 
+  /// Modules go on holding views of the flat parameter, or what was put in their place.
+  void add_cast_biases(const Weights& weights, CategoryBytes& sums) const {
+    const bool shards = plan_.sharding_strategy == ShardingStrategy::full_shard;
+    for (const ListedWeight& weight : weights) {
+      const DType dtype = dtype_in_use(job_, quant_, weight);
+      if (weight.kind == WeightKind::bias && job_.quantization && dtype != compute_dtype_)
+        of(sums, shards ? Category::gathered_weights : Category::parameters) += bytes_of(weight.stored(), dtype);
+    }
+  }
+
   const JobSpec& job_;
   const Fsdp1& plan_;
   std::int64_t rank_;
+  QuantBehaviour quant_;
   std::optional<DType> compute_dtype_;
 };
 
@@ -209,6 +222,9 @@ Bytes cublas_workspaces(const JobSpec& job, const StackProfile& stack) {
   return (large ? Bytes{4096 * 8} : Bytes{4096 * 2 + 16 * 8}) * (2 * 1024);
 }
 
+/// The scale of the loss and the count of steps since it grew (torch.amp.GradScaler): a float and an integer.
+Bytes loss_scale(const JobSpec& job) { return job.training.fp16 ? Bytes{4 + 4} : Bytes{}; }
+
 }  // namespace
 
 CategoryBytes persistent_state(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank) {
@@ -222,7 +238,7 @@ CategoryBytes persistent_state(const JobSpec& job, const ShardingPlan& plan, std
                           of(sums, Category::communication_buffers) += ddp_buckets(weights);
                         },
                         [&](const Fsdp1& fsdp1) {
-                          const Flat flat(job, fsdp1, rank);
+                          const Flat flat(job, fsdp1, rank, stack);
                           flat.add(weights, sums);
                           buffers = flat.buffer_dtype();
                           if (job.training.max_grad_norm > 0)
@@ -230,9 +246,9 @@ CategoryBytes persistent_state(const JobSpec& job, const ShardingPlan& plan, std
                         },
                         [&](const Fsdp2& fsdp2) { ByRows(job, fsdp2, rank, stack).add(weights, sums); }},
              plan);
-  of(sums, Category::parameters) += rotary_buffers(job, stack, cast_buffers);
+  of(sums, Category::parameters) += rotary_buffers(job, stack, buffers);
   of(sums, Category::quant_state) += quant_state(job, weights, stack.quant());
-  of(sums, Category::workspace) += cublas_workspaces(job, stack);
+  of(sums, Category::workspace) += cublas_workspaces(job, stack) + loss_scale(job);
   return sums;
 }
 

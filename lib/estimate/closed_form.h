@@ -9,8 +9,10 @@
 //   step
 //                          numbers that the fused kernel keeps on the GPU
 //   gradients              what zero_grad leaves: with use_orig_params FSDP1 holds on to the flat gradient
+//   gathered_weights       biases of 4-bit layers that FSDP1 without original parameters leaves as bitsandbytes cast them
 //   communication_buffers  the buckets of DDP
-//   workspace              cuBLAS of the two threads that launch; the zero that FSDP1's clipping keeps
+//   workspace              cuBLAS of the two threads that launch; the zero that FSDP1's clipping keeps; the scale of a
+//                          float16 loss
 #pragma once
 
 #include <array>

@@ -51,7 +51,8 @@ class Lister {
     return trained_dtype(weight == made_in(beside_4bit) ? weight : DType::float32);
   }
 
-  static DType wider(DType a, DType b) { return size_of(a) >= size_of(b) ? a : b; }
+  /// Of a sum of the two; all are floating.
+  static DType promote(DType a, DType b) { return a == b ? a : DType::float32; }
 
   void add(WeightKind kind, std::int64_t rows, std::int64_t width) {
     weights_.push_back({.kind = kind,
@@ -85,9 +86,10 @@ class Lister {
     }
     if (bias) add(WeightKind::bias, out, 1), weights_.back().input = input;
     if (adapted) adapters(name, out, in, job_.quantization.has_value());
-    // Under autocast nothing casts DoRA's result, which is in the dtype of its magnitude (peft/tuners/lora/bnb.py).
-    const bool casts = !adapted || !job_.adapter->use_dora || !job_.training.mixed_precision();
-    return casts ? input : wider(input, magnitude_dtype(job_.quantization.has_value()));
+    if (!adapted || !job_.training.mixed_precision()) return input;
+    // Under autocast nothing casts the sum; DoRA's part is in the dtype of its magnitude (peft/tuners/lora/bnb.py).
+    const DType result = promote(input, job_.training.autocast_dtype());
+    return job_.adapter->use_dora ? promote(result, magnitude_dtype(job_.quantization.has_value())) : result;
   }
   void adapters(const std::string& name, std::int64_t out, std::int64_t in, bool beside_4bit) {
     const std::int64_t r = rank_for(*job_.adapter, name);
@@ -115,8 +117,9 @@ class Lister {
       linear(prefix + "k_proj", kv, hidden, model_.qkv_bias, residual_);
       linear(prefix + "v_proj", kv, hidden, model_.qkv_bias, residual_);
     }
-    const DType input = residual_, attended = job_.training.bf16 ? DType::bfloat16 : residual_;
-    residual_ = wider(residual_, linear(prefix + "o_proj", hidden, q, model_.attention_bias, attended));
+    const DType input = residual_,
+                attended = job_.training.mixed_precision() ? job_.training.autocast_dtype() : residual_;
+    residual_ = promote(residual_, linear(prefix + "o_proj", hidden, q, model_.attention_bias, attended));
     if (fused) linear(prefix + "qkv_proj", q + 2 * kv, hidden, false, input);
     if (model_.family == Family::qwen3) {
       add(WeightKind::norm, model_.head_dim, 1);
@@ -133,9 +136,9 @@ class Lister {
       activated = linear(prefix + "gate_up_proj", 2 * inner, hidden, false, residual_);
     } else {
       activated = linear(prefix + "gate_proj", inner, hidden, model_.mlp_bias, residual_);
-      activated = wider(activated, linear(prefix + "up_proj", inner, hidden, model_.mlp_bias, residual_));
+      activated = promote(activated, linear(prefix + "up_proj", inner, hidden, model_.mlp_bias, residual_));
     }
-    residual_ = wider(residual_, linear(prefix + "down_proj", hidden, inner, model_.mlp_bias, activated));
+    residual_ = promote(residual_, linear(prefix + "down_proj", hidden, inner, model_.mlp_bias, activated));
   }
 
   const JobSpec& job_;

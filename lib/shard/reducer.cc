@@ -13,6 +13,8 @@ constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kFirstBucketBytes = kMiB;  // dist._DEFAULT_FIRST_BUCKET_BYTES
 constexpr std::int64_t kDefaultCapMb = 25;         // bucket_bytes_cap
 
+constexpr StreamId kCollectiveStream = 1;
+
 }  // namespace
 
 Reducer::Reducer(Context& ctx, const ReducerOptions& options, const std::vector<Tensor>& states,
@@ -53,6 +55,9 @@ std::vector<Bucket> Reducer::assign(const std::vector<std::size_t>& order,
 void Reducer::make_buckets(Context& ctx, const std::vector<Bucket>& buckets) {
   const Scoped category(ctx.category, Category::communication_buffers);
   views_.assign(parameters_.size(), Tensor());
+  // c10d holds a bucket until its sum is done (recordStream, before torch 2.8), or from then until the first collective
+  // after its watchdog has looked, which it does every 100 ms (ProcessGroupNCCL.cpp, shelvesToUnstash_).
+  for (const Tensor& old : buckets_) old.storage().record_stream(kCollectiveStream);
   buckets_.clear();
   for (const Bucket& bucket : buckets) {
     std::int64_t numel = 0;

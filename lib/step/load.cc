@@ -98,7 +98,7 @@ void dispatch(Context& ctx, CausalLm& model, const LoadOptions& options) {
 void load_on_gpu(Context& ctx, CausalLm& model, const LoadOptions& options, FourBitQuantizer* quantizer) {
   const Scoped grad_mode(ctx.grad_enabled, false);
   const Scoped category(ctx.category, Category::parameters);
-  const std::vector<Parameter*> order = load_order(model, options.behaviour.loader);
+  const std::vector<Parameter*> order = load_order(model, options.dtype, options.behaviour.loader);
   if (options.behaviour.loader != Loader::by_tensor) warm_up(ctx, order, options, quantizer != nullptr);
   for (Parameter* parameter : order) load_parameter(ctx, *parameter, options, quantizer);
   dispatch(ctx, model, options);

@@ -9,6 +9,9 @@
 namespace qlp {
 namespace {
 
+// Checkpoints differ in where they are cut: save_pretrained's default was 5 GB for long, the reference runs' is this.
+constexpr std::uint64_t kFileBytes = 4'000'000'000;
+
 /// The name in the checkpoint, which knows nothing of adapters.
 std::string checkpoint_name(const Parameter& parameter) {
   constexpr std::string_view kBase = ".base_layer";
@@ -49,14 +52,24 @@ bool in_checkpoint(const Parameter& parameter) {
   }
 }
 
-std::vector<Parameter*> load_order(CausalLm& model, Loader loader) {
+std::vector<Parameter*> load_order(CausalLm& model, DType dtype, Loader loader) {
   std::vector<Named> names;
+  std::size_t file_start = 0;
+  std::uint64_t file_bytes = 0;
+  const auto sort_file = [&] { std::sort(names.begin() + static_cast<std::ptrdiff_t>(file_start), names.end()); };
   for (Parameter* parameter : model.parameters()) {
     if (!in_checkpoint(*parameter)) continue;
+    const std::uint64_t bytes = bytes_of(parameter->shape, dtype).count();
+    if (loader == Loader::by_file && file_bytes && file_bytes + bytes > kFileBytes) {
+      sort_file();
+      file_start = names.size(), file_bytes = 0;
+    }
     std::string name = checkpoint_name(*parameter);
     names.emplace_back(loader == Loader::by_name ? natural_key(name) : std::move(name), parameter);
+    file_bytes += bytes;
   }
-  if (loader != Loader::by_tensor) std::sort(names.begin(), names.end());
+  if (loader == Loader::by_file) sort_file();
+  if (loader == Loader::by_name) std::sort(names.begin(), names.end());
   std::vector<Parameter*> order;
   for (const auto& [name, parameter] : names) order.push_back(parameter);
   return order;

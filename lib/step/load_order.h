@@ -8,9 +8,9 @@
 
 namespace qlp {
 
-/// Parameters that a checkpoint holds, tied ones once, in reading order. Checkpoints differ in how they are cut into
-/// files, which transformers 4 reads one after the other, each in the order of its names; this is the order of one file.
-std::vector<Parameter*> load_order(CausalLm& model, Loader loader);
+/// Parameters that a checkpoint holds, tied ones once, in reading order. `dtype` is that of the files: weights fill
+/// them in the order of the model.
+std::vector<Parameter*> load_order(CausalLm& model, DType dtype, Loader loader);
 
 /// True for weights of the base model, false for what an adapter adds.
 bool in_checkpoint(const Parameter& parameter);

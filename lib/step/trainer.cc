@@ -12,6 +12,13 @@ namespace {
 
 Tensor scalar(Context& ctx, DType dtype, Op op = Op::input) { return empty(ctx, {}, dtype, op); }
 
+/// tensor.to(device) from pageable memory, which waits for the GPU.
+Tensor from_host(Context& ctx, const Shape& shape, DType dtype) {
+  Tensor out = empty(ctx, shape, dtype, Op::input);
+  ctx.device.synchronize();
+  return out;
+}
+
 }  // namespace
 
 Trainer::Trainer(CausalLm& model, ShardingRuntime& runtime, TrainerOptions options, PhaseObserver begin_phase)
@@ -55,7 +62,7 @@ void Trainer::make_optimizer() {
 
 void Trainer::count_items(Context& ctx) {
   if (options_.item_count == ItemCount::host_number) return;
-  Tensor counted = scalar(ctx, DType::int64);
+  Tensor counted = from_host(ctx, {}, DType::int64);
   if (options_.averages_tokens && options_.world_size > 1) {
     Tensor gathered;
     {
@@ -90,8 +97,8 @@ void Trainer::micro_step(Context& ctx, bool sync) {
   runtime_.begin_micro_step(ctx, sync);
   if (micro_ == 1) begin_phase_("micro1.forward");
   const Shape batch{options_.micro_batch_size, options_.seq_len};
-  Tensor ids = empty(ctx, batch, DType::int64, Op::input);
-  Tensor labels = empty(ctx, batch, DType::int64, Op::input);
+  Tensor ids = from_host(ctx, batch, DType::int64);
+  Tensor labels = from_host(ctx, batch, DType::int64);
   Tensor loss = compute_loss(ctx, ids, labels);
   begin_phase_("micro" + std::to_string(micro_) + ".backward");
   if (!options_.keeps_inputs) ids.reset(), labels.reset();
@@ -104,9 +111,10 @@ void Trainer::micro_step(Context& ctx, bool sync) {
   else step_loss_ = loss.alias();
 }
 
-/// The running sum, behind a filter for losses that are not numbers.
+/// The running sum, behind a filter for losses that are not numbers, for whose answer the host waits.
 void Trainer::add_up_loss(Context& ctx) {
   scratch(ctx, 1, Op::ne);
+  ctx.device.synchronize();
   {
     const Tensor magnitude = scalar(ctx, DType::float32, Op::abs);
     scratch(ctx, 1, Op::ne);

@@ -160,6 +160,26 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by 
     CHECK(grid.check(lora, "dora in 16 bit") > 0);
     CHECK(grid.check(qlora, "dora in 16 bit beside 4 bit") > 0);
   }
+  SUBCASE("DoRA without mixed precision, where FSDP1 runs it") {
+    lora.adapter->use_dora = true;
+    lora.training.bf16 = false;
+    CHECK(grid.check(lora, "dora") > 0);
+  }
+  SUBCASE("float16") {
+    for (JobSpec job : {small_job(small_model(Family::llama)), lora, qlora}) {
+      job.training.bf16 = false, job.training.fp16 = true;
+      CHECK(grid.check(job, "float16 mixed precision") > 0);
+      job.dtype = DType::float16;
+      if (job.quantization) job.quantization->compute_dtype = job.quantization->quant_storage = DType::float16;
+      if (job.adapter) CHECK(grid.check(job, "float16") > 0);
+    }
+  }
+  SUBCASE("tables that TRL casts back") {
+    qlora.quantization->prepare_kbit = qlora.quantization->trl_bf16_cast = true;
+    CHECK(grid.check(qlora, "tables in bfloat16") > 0);
+    qlora.adapter->modules_to_save = {"lm_head"};
+    CHECK(grid.check(qlora, "a trained copy of one") > 0);
+  }
   SUBCASE("some modules, with ranks of their own, and some trained as copies") {
     lora.adapter->all_linear = false;
     lora.adapter->target_modules = {"q_proj", "down_proj", "lm_head"};

@@ -118,6 +118,16 @@ TEST_CASE("shard/ddp: buckets are made anew in the order in which gradients beca
   CHECK(job.dry.recorder.take().empty());
 }
 
+TEST_CASE("shard/ddp: the old bucket may wait for the stream of the collectives") {
+  SixLayers job;
+  job.wrap({});
+  CHECK_FALSE(job.dry.timeline.waits_for_streams());
+  job.forward_backward();
+  job.zero_grad();
+  job.reducer->prepare_forward(job.dry.ctx);
+  CHECK(job.dry.timeline.waits_for_streams());
+}
+
 TEST_CASE("shard/ddp: a bucket is closed once it has reached its limit, by dtype") {
   DryDevice dry;
   const auto make = [&](std::int64_t numel, DType dtype) { return empty(dry.ctx, {numel}, dtype, Op::parameter); };
