@@ -202,17 +202,21 @@ Bytes quant_state(const JobSpec& job, const Weights& weights, const QuantBehavio
 }
 
 /// Of the decoder's rotary module, or of those of all layers: inv_freq, in newer models what it was at first, in older
-/// ones tables of all positions. FSDP1 casts them.
-Bytes rotary_buffers(const JobSpec& job, const StackProfile& stack, const std::optional<DType>& cast) {
-  const RotaryBehaviour rotary = stack.model(job.model.family).rotary;
+/// ones tables of all positions; and the factor of Gemma's embedding. FSDP1 casts all of them, but not the second set
+/// of frequencies that longrope keeps.
+Bytes buffers(const JobSpec& job, const StackProfile& stack, const std::optional<DType>& cast) {
+  const ModelBehaviour model = stack.model(job.model.family);
+  const RotaryBehaviour& rotary = model.rotary;
   const auto width =
       static_cast<std::int64_t>(static_cast<double>(job.model.head_dim) * job.model.partial_rotary_factor);
   const std::int64_t modules =
       (rotary.place == RotaryPlace::decoder ? 1 : 0) + (rotary.in_every_attention ? job.model.num_hidden_layers : 0);
-  const std::int64_t frequencies = (rotary.keeps_original ? 2 : 1) * (width / 2);
-  const std::int64_t tables = rotary.keeps_tables ? 2 * job.model.max_position_embeddings * width : 0;
-  return bytes_of(modules * frequencies, cast.value_or(DType::float32)) +
-         bytes_of(modules * tables, cast.value_or(job.dtype));
+  const std::int64_t frequencies = modules * (rotary.keeps_original ? 2 : 1) * (width / 2);
+  const std::int64_t tables = rotary.keeps_tables ? modules * 2 * job.model.max_position_embeddings * width : 0;
+  const std::int64_t factors = job.model.family == Family::gemma2 && model.embedding_scales_itself ? 1 : 0;
+  const bool second_set = job.model.rope == RopeKind::longrope && rotary.keeps_original;
+  return bytes_of(frequencies, cast.value_or(DType::float32)) + bytes_of(tables + factors, cast.value_or(job.dtype)) +
+         bytes_of(second_set ? width / 2 : 0, DType::float32);
 }
 
 /// Of the thread that runs the forward pass and of that of the backward pass (CublasHandlePool.cpp).
@@ -231,7 +235,7 @@ CategoryBytes persistent_state(const JobSpec& job, const ShardingPlan& plan, std
   const StackProfile stack(job.stack);
   const Weights weights = list_weights(job, stack.load());
   CategoryBytes sums{};
-  std::optional<DType> buffers;
+  std::optional<DType> cast_buffers;
   std::visit(Overloaded{[&](const Single&) { Whole(job, stack).add(weights, sums); },
                         [&](const Ddp&) {
                           Whole(job, stack).add(weights, sums);
@@ -240,14 +244,15 @@ CategoryBytes persistent_state(const JobSpec& job, const ShardingPlan& plan, std
                         [&](const Fsdp1& fsdp1) {
                           const Flat flat(job, fsdp1, rank, stack);
                           flat.add(weights, sums);
-                          buffers = flat.buffer_dtype();
-                          if (job.training.max_grad_norm > 0)
+                          cast_buffers = flat.buffer_dtype();
+                          if (job.training.max_grad_norm > 0 || stack.always_works_out_norm())
                             of(sums, Category::workspace) += bytes_of(1, DType::float32);
                         },
                         [&](const Fsdp2& fsdp2) { ByRows(job, fsdp2, rank, stack).add(weights, sums); }},
              plan);
-  of(sums, Category::parameters) += rotary_buffers(job, stack, buffers);
+  of(sums, Category::parameters) += buffers(job, stack, cast_buffers);
   of(sums, Category::quant_state) += quant_state(job, weights, stack.quant());
+  if (stack.adds_loss_in_place()) of(sums, Category::logits_and_loss) += bytes_of(1, DType::float32);
   of(sums, Category::workspace) += cublas_workspaces(job, stack) + loss_scale(job);
   return sums;
 }

@@ -5,6 +5,7 @@
 
 #include "autograd/engine.h"
 #include "estimate/loss_rules.h"
+#include "estimate/precision_rules.h"
 #include "estimate/runtimes.h"
 #include "plan/stack_profile.h"
 #include "quant/quantize.h"
@@ -76,7 +77,7 @@ TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
   options.averages_tokens = stack.averages_tokens();
   options.norms_decay = !stack.decays_by_name() && job.model.family != Family::llama;
   options.adds_loss_in_place = stack.adds_loss_in_place();
-  options.clips = training.max_grad_norm > 0;
+  options.clips = training.max_grad_norm > 0 || stack.always_works_out_norm();
   options.autocast = training.mixed_precision();
   options.outputs_to_fp32 = training.mixed_precision();
   options.scales_loss = training.fp16;
@@ -89,8 +90,9 @@ TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
   return options;
 }
 
-LoadOptions load_options(const JobSpec& job, const StackProfile& stack) {
+LoadOptions load_options(const JobSpec& job, LoadPath path, const StackProfile& stack) {
   return {.dtype = job.dtype,
+          .path = path,
           .behaviour = stack.load(),
           .world_size = job.cluster.world_size,
           .capacity = job.cluster.gpu.capacity.count()};
@@ -114,6 +116,7 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
   auto runtime = make_runtime(job, plan, rank, stack);
   if (!runtime) return Unexpected{runtime.error()};
   if (auto refusals = check_loss(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
+  if (auto refusals = check_precision(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   auto built = build_model(job.model, build_options(job, stack));
   if (!built) return Unexpected{built.error()};
 
@@ -133,9 +136,13 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
     model->visit([&](Module& module) { module.set_label(run.modules.intern(module.name())); });
     run.elements = count_elements(*model);
     run.timeline.begin_phase("load", allocator.stats());
-    load_on_gpu(ctx, *model, load_options(job, stack), quantizer ? &*quantizer : nullptr);
+    const LoadPath path = load_path(job, plan);
+    load(ctx, *model, load_options(job, path, stack), quantizer ? &*quantizer : nullptr);
     run.timeline.begin_phase("adapter", allocator.stats());
-    prepare_model(ctx, *model, job, stack);
+    {
+      const Scoped place(ctx.place, path == LoadPath::gpu ? Place::device : Place::host);
+      prepare_model(ctx, *model, job, stack);
+    }
     TrainerOptions training = trainer_options(job, stack);
     adjust_to_plan(training, plan, stack);
     Trainer trainer(*model, *sharding, training, [&](const std::string& name) {

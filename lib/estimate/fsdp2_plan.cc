@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/target_matching.h"
+#include "plan/loading.h"
 
 namespace qlp {
 namespace {
@@ -110,6 +111,8 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
                        .copies_in_optimizer = !stack.fsdp2_drops_optimizer_parameters(),
                        .splits_root = stack.fsdp2_splits_root(),
                        .finds_final_norm = !job.adapter,
+                       .loads_state_dict = load_path(job, plan) == LoadPath::host &&
+                                           loading_under(job.loading, plan) == Loading::rank0,
                        .ignores_quantized = plan.local_base};
   return setup;
 }

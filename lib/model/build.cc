@@ -17,6 +17,8 @@ class Builder {
   std::unique_ptr<CausalLm> build() {
     CausalLmParts parts;
     parts.embedding = std::make_unique<Embedding>("model.embed_tokens", spec_.vocab_size, spec_.hidden_size);
+    if (spec_.family == Family::gemma2 && options_.model_behaviour.embedding_scales_itself)
+      parts.embedding->keep_scale();
     for (std::int64_t i = 0; i < spec_.num_hidden_layers; ++i) parts.layers.push_back(layer(i));
     parts.norm = norm("model.norm", spec_.hidden_size);
     if (options_.model_behaviour.rotary.place == RotaryPlace::decoder) parts.rotary = rotary("model.rotary_emb");

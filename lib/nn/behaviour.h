@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-
 #include <optional>
 
 #include "autograd/attention_behaviour.h"
@@ -83,15 +82,15 @@ struct ModelBehaviour {
   AttentionBehaviour attention;
   /// masking_utils.py makes the masks: before, each model did by itself (4.53 on).
   bool has_masking_utils = true;
-  bool broadcasts_masks = true;   ///< MaskMaker::broadcast (5.0 on)
-  bool adds_past_length = true;   ///< position ids are arange + the length of the cache, two tensors (5.0 on)
+  bool broadcasts_masks = true;  ///< MaskMaker::broadcast (5.0 on)
+  bool adds_past_length = true;  ///< position ids are arange + the length of the cache, two tensors (5.0 on)
   RotaryBehaviour rotary;
   /// Rotary angles are products of numbers, not of matrices (5; 4.57 runs a batched matrix product).
   bool rotary_by_mul = true;
   /// The tables are scaled after both are made (4.48).
   bool rotary_scales_late = false;
-  /// OLMo 2's rotary tables stay in float32, q and k are cast back, and its norms scale before they cast (modeling_olmo2.py
-  /// of 4.57; not in 4.48).
+  /// OLMo 2's rotary tables stay in float32, q and k are cast back, and its norms scale before they cast
+  /// (modeling_olmo2.py of 4.57; not in 4.48).
   bool olmo2_in_float = true;
   /// Phi-3 joins the rotated part of a head with the rest, even an empty rest (modeling_phi3.py of 4.57; not in 4.48).
   bool phi3_joins_rest = true;

@@ -50,8 +50,7 @@ Tensor CausalLm::run_layer(Context& ctx, DecoderLayer& layer, const Tensor& hidd
 std::vector<ModuleBuffer> CausalLm::buffers() {
   std::vector<ModuleBuffer> all;
   visit([&](Module& module) {
-    if (module.kind() != ModuleKind::rotary) return;
-    for (ModuleBuffer& buffer : static_cast<RotaryEmbedding&>(module).buffers()) all.push_back(std::move(buffer));
+    for (const ModuleBuffer& buffer : module.own_buffers()) all.push_back(buffer);
   });
   return all;
 }

@@ -15,6 +15,11 @@ void Embedding::train_copy() {
   weight_ = &add_parameter("modules_to_save.default.weight", ParamRole::modules_to_save, weight_->shape);
 }
 
+std::vector<ModuleBuffer> Embedding::own_buffers() {
+  if (!keeps_scale_) return {};
+  return {{.tensor = &scale_, .shape = {}, .in_model_dtype = true}};
+}
+
 Tensor Embedding::forward(Context& ctx, const Tensor& ids, EmbeddingOutput output) {
   return call(ctx, ids, [&](const Tensor& indices) {
     Tensor out = embedding(ctx, indices, weight_->tensor);

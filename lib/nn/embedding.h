@@ -22,9 +22,14 @@ class Embedding final : public Module {
   Parameter& original() { return *own_parameters().front(); }
   /// Trains a copy of the table; the original stays, frozen (PEFT's modules_to_save).
   void train_copy();
+  /// The factor of its output is a buffer (Gemma of transformers 5).
+  void keep_scale() { keeps_scale_ = true; }
+  std::vector<ModuleBuffer> own_buffers() override;
 
  private:
   Parameter* weight_;
+  bool keeps_scale_ = false;
+  Tensor scale_;
 };
 
 }  // namespace qlp

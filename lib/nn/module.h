@@ -14,6 +14,13 @@ namespace qlp {
 
 class Module;
 
+/// A buffer of a module: moved to the device when the model is.
+struct ModuleBuffer {
+  Tensor* tensor = nullptr;
+  Shape shape;
+  bool in_model_dtype = false;  ///< else float32
+};
+
 /// What a sharding runtime does around the forward pass of a module.
 class ForwardHooks {
  public:
@@ -47,6 +54,7 @@ class Module {
   /// Parameters of other modules that this one uses as its own (tied weights).
   const std::vector<Parameter*>& shared_parameters() const { return shared_parameters_; }
   const std::vector<Module*>& children() const { return children_; }
+  virtual std::vector<ModuleBuffer> own_buffers() { return {}; }
 
   /// Called for this module and all below it, parents first, in the order of registration.
   template <class F>

@@ -53,7 +53,7 @@ RotaryEmbedding::RotaryEmbedding(std::string name, const RotaryShape& shape, Rot
       scales_late_(behaviour.rotary_scales_late),
       liger_(behaviour.liger.has_value()) {}
 
-std::vector<ModuleBuffer> RotaryEmbedding::buffers() {
+std::vector<ModuleBuffer> RotaryEmbedding::own_buffers() {
   const Shape frequencies{shape_.width / 2}, table{shape_.positions, shape_.width};
   std::vector<ModuleBuffer> buffers{{&inv_freq_, frequencies}};
   if (behaviour_.keeps_original) buffers.push_back({&original_inv_freq_, frequencies});
@@ -71,17 +71,28 @@ RotaryTables RotaryEmbedding::kept_tables(Context& ctx, const Tensor& like, std:
   return tables;
 }
 
+/// longrope: torch.max(position_ids) + 1 > the length of pretraining (modeling_rope_utils.py, longrope_frequency_update).
+void RotaryEmbedding::look_at_length(Context& ctx) {
+  Tensor last = empty(ctx, {}, DType::int64, Op::max);
+  const Tensor length = empty(ctx, {}, DType::int64, Op::add);
+  last.reset();
+  if (!behaviour_.keeps_original) return scratch(ctx, 1, Op::ne);
+  // Both sets of frequencies are at hand, and one is picked and copied over the buffer (5.0 on).
+  const Shape frequencies{shape_.width / 2};
+  if (!long_inv_freq_.defined()) {
+    const Scoped category(ctx.category, Category::parameters);
+    long_inv_freq_ = empty(ctx, frequencies, DType::float32, Op::buffer);
+  }
+  const Tensor longer = empty(ctx, {}, DType::boolean, Op::ne);
+  const Tensor picked = empty(ctx, frequencies, DType::float32, Op::where);
+}
+
 RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Tensor& positions) {
   const Scoped name(ctx.module, label());
   const Scoped grad_mode(ctx.grad_enabled, false);
   const std::int64_t rows = positions.size(-1), width = shape_.width;
   if (behaviour_.place == RotaryPlace::attention_buffers) return kept_tables(ctx, like, rows);
-  if (style_.looks_at_length) {  // longrope: torch.max(position_ids) + 1 > the length of pretraining
-    Tensor last = empty(ctx, {}, DType::int64, Op::max);
-    const Tensor length = empty(ctx, {}, DType::int64, Op::add);
-    last.reset();
-    scratch(ctx, 1, Op::ne);
-  }
+  if (style_.looks_at_length) look_at_length(ctx);
   Tensor angles, places, frequencies;
   if (by_mul_) {
     places = to(ctx, positions, DType::float32);

@@ -21,13 +21,6 @@ struct RotaryStyle {
   bool looks_at_length = false;  ///< longrope picks its frequencies by the length of the batch
 };
 
-/// A buffer of a module: moved to the device when the model is.
-struct ModuleBuffer {
-  Tensor* tensor = nullptr;
-  Shape shape;
-  bool in_model_dtype = false;  ///< else float32
-};
-
 struct RotaryShape {
   std::int64_t width = 0;      ///< of the rotated part of a head
   std::int64_t positions = 0;  ///< max_position_embeddings
@@ -39,9 +32,10 @@ class RotaryEmbedding final : public Module {
   /// Tables for positions [1, S] in the dtype of `like`.
   RotaryTables forward(Context& ctx, const Tensor& like, const Tensor& positions);
   /// inv_freq [width / 2] first.
-  std::vector<ModuleBuffer> buffers();
+  std::vector<ModuleBuffer> own_buffers() override;
 
  private:
+  void look_at_length(Context& ctx);
   RotaryTables kept_tables(Context& ctx, const Tensor& like, std::int64_t rows) const;
 
   RotaryShape shape_;
@@ -49,6 +43,7 @@ class RotaryEmbedding final : public Module {
   RotaryBehaviour behaviour_;
   bool by_mul_, scales_late_, liger_;
   Tensor inv_freq_, original_inv_freq_, cos_, sin_;
+  Tensor long_inv_freq_;  ///< longrope's, from the first pass on; no buffer
 };
 
 struct Rotated {

@@ -18,10 +18,10 @@ enum class Loader : std::uint8_t {
 
 struct LoadBehaviour {
   Loader loader = Loader::by_name;
-  /// peft 0.19 on: adapters beside a 4-bit weight are made in the compute dtype; before, in the storage dtype if that is
-  /// floating, else in float32 (tuners_utils.py, _move_adapter_to_device_of_base_layer).
+  /// peft 0.19 on: adapters beside a 4-bit weight are made in the compute dtype; before, in the storage dtype if that
+  /// is floating, else in float32 (tuners_utils.py, _move_adapter_to_device_of_base_layer).
   bool adapters_in_compute_dtype = true;
-  bool casts_adapters = true;     ///< peft 0.12 on: get_peft_model knows autocast_adapter_dtype
+  bool casts_adapters = true;      ///< peft 0.12 on: get_peft_model knows autocast_adapter_dtype
   bool kbit_empties_cache = true;  ///< peft 0.20 on: prepare_model_for_kbit_training ends with empty_cache
 };
 
@@ -51,8 +51,8 @@ class StackProfile {
     if (v_.torch < Version{2, 8, 0}) return 121;
     return v_.torch < Version{2, 11, 0} ? 128 : 130;
   }
-  /// cuBLASLt works in the workspace of the cuBLAS handle, and that is large on every GPU since Hopper: so in torch 2.14,
-  /// not in 2.8 (CublasHandlePool.cpp, CUDABlas.cpp).
+  /// cuBLASLt works in the workspace of the cuBLAS handle, and that is large on every GPU since Hopper: so in
+  /// torch 2.14, not in 2.8 (CublasHandlePool.cpp, CUDABlas.cpp).
   bool newer_cublas_workspaces() const { return v_.torch >= Version{2, 9, 0}; }
   /// average_tokens_across_devices is on by default. transformers training_args.py, 4.54.
   bool averages_tokens() const { return v_.transformers >= Version{4, 54, 0}; }
@@ -63,6 +63,9 @@ class StackProfile {
   bool keeps_inputs() const { return v_.transformers < Version{4, 41, 0}; }
   /// The loss that is added up is divided by the accumulation steps. transformers trainer.py, until 4.45.
   bool divides_reported_loss() const { return v_.transformers < Version{4, 46, 0}; }
+  /// The norm of the gradients is worked out where nothing is clipped too, by clipping at infinity. transformers
+  /// trainer.py, _get_grad_norm of 5.24 (4.57 does not).
+  bool always_works_out_norm() const { return v_.transformers >= Version{5, 0, 0}; }
   /// The running sum of losses is added to in place. transformers trainer.py, 5.0.
   bool adds_loss_in_place() const { return v_.transformers >= Version{5, 0, 0}; }
   /// That number is divided once more, by what the ranks share, which makes it a float. transformers trainer.py, 5.0.
@@ -96,13 +99,15 @@ class StackProfile {
  private:
   /// Where a family's modelling code makes rotary tables, and what it keeps of them. Mistral: tables as buffers until
   /// 4.41, made in every layer until 4.47. Llama: made in every layer until 4.42, beside such buffers, of no more use,
-  /// until 4.40; modules in every layer, of no more use, until 4.47. modeling_mistral.py, modeling_llama.py of 4.39 to 4.48.
+  /// until 4.40; modules in every layer, of no more use, until 4.47. modeling_mistral.py, modeling_llama.py of 4.39
+  /// to 4.48.
   RotaryBehaviour rotary(Family family) const;
   /// A model upcasts its logits and averages the loss by itself: all before loss_function (4.46), Mistral until 4.47.
   bool model_makes_loss(Family family) const {
     return v_.transformers < (family == Family::mistral ? Version{4, 48, 0} : Version{4, 46, 0});
   }
-  /// hidden_states[:, -num_logits_to_keep:, :] before the head: transformers 4.45, and torch before 2.9 makes slices of it.
+  /// hidden_states[:, -num_logits_to_keep:, :] before the head: transformers 4.45, and torch before 2.9 makes slices of
+  /// it.
   bool slices_hidden_states() const { return v_.transformers >= Version{4, 45, 0} && v_.torch < Version{2, 9, 0}; }
   /// A cache is made in training too: not from transformers 4.43 to 4.44 ("and not self.training"), nor from 5.0 on.
   bool fills_cache() const {

@@ -16,6 +16,7 @@ bool Fsdp1Runtime::is_unit(Module& module) const {
 }
 
 void Fsdp1Runtime::prepare(Context& ctx, CausalLm& model) {
+  move_buffers(ctx, model);
   std::vector<Tensor*> buffers;
   for (const ModuleBuffer& buffer : model.buffers()) buffers.push_back(buffer.tensor);
   tree_ = std::make_unique<Fsdp1Tree>(

@@ -14,6 +14,7 @@ class Fsdp1Runtime final : public ShardingRuntime {
   explicit Fsdp1Runtime(const Fsdp1Options& options) : options_(options) {}
 
   /// Units are the decoder layers, and with PEFT's policy each leaf whose weight is trained; the root holds the rest.
+  void place_model(Context&, CausalLm&) override {}  ///< moved unit by unit in prepare()
   void prepare(Context& ctx, CausalLm& model) override;
   /// The original parameters, or the flat ones.
   std::vector<TrainedTensor> trained(CausalLm& model) override;

@@ -39,6 +39,7 @@ void Fsdp1Tree::make_unit(Context& ctx, Module& module, bool is_root) {
   for (Parameter* parameter : module.parameters())
     if ((!is_leaf || parameter->trainable) && managed_.insert(parameter).second) parameters.push_back(parameter);
   if (parameters.empty()) return;
+  for (Parameter* parameter : parameters) parameter->tensor = to_device(ctx, parameter->tensor);
   auto unit = std::make_unique<Fsdp1Unit>(std::make_unique<FlatParamHandle>(ctx, parameters, shared_.options), shared_,
                                           is_root);
   if (!is_root) module.set_hooks(unit.get());

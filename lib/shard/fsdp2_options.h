@@ -58,6 +58,8 @@ struct Fsdp2Preparation {
   /// The final norm is looked for among the children of the base model, where PEFT's wrapper hides it.
   bool finds_final_norm = true;
   /// Packed 4-bit weights stay whole on every rank (ignored_params).
+  /// RAM-efficient loading without 4-bit weights: cut on the meta device, then loaded from rank 0's state dict.
+  bool loads_state_dict = false;
   bool ignores_quantized = false;
 };
 

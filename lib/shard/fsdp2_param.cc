@@ -32,6 +32,14 @@ void Fsdp2Param::cast_shard(Context& ctx, DType dtype) {
   if (shown_) parameter_->tensor = sharded_;
 }
 
+void Fsdp2Param::load(Context& ctx) {
+  const Scoped category(ctx.category, sharded_.storage().label().category);
+  shard_data_ = empty(ctx, shard_data_.shape(), sharded_.dtype(), Op::parameter);
+  sharded_ = shard_data_.narrow(0, sharded_.size(0));
+  set_requires_grad(sharded_, parameter_->trainable);
+  if (shown_) parameter_->tensor = sharded_;
+}
+
 void Fsdp2Param::reset_shard(Context& ctx) {
   if (sharded_.dtype() == shard_data_.dtype()) return;
   if (sharded_.shape() == shard_data_.shape()) {

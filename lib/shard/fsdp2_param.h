@@ -24,6 +24,8 @@ class Fsdp2Param {
   const Tensor& sharded() const { return sharded_; }
   /// The same with the padding, which all ranks have alike: what is gathered.
   std::int64_t padded_numel() const { return shard_data_.numel(); }
+  /// Makes the shard on the device, where it was only planned so far (cut on the meta device).
+  void load(Context& ctx);
   /// Replaces the shard, as Module.to(dtype) does; the padded one stays until reset_shard.
   void cast_shard(Context& ctx, DType dtype);
   /// The padded shard follows the shard that cast_shard made.

@@ -14,8 +14,10 @@ std::vector<Tensor> placeholders(Context& ctx, CausalLm& model, bool copies) {
   const Scoped category(ctx.category, Category::workspace);
   std::vector<Tensor> out;
   for (const Parameter* parameter : model.parameters())
-    if (parameter->trainable)
+    if (parameter->trainable) {
+      const Scoped place(ctx.place, parameter->tensor.storage().place());
       out.push_back(empty(ctx, copies ? parameter->tensor.shape() : Shape{1}, parameter->tensor.dtype(), Op::empty));
+    }
   return out;
 }
 
@@ -48,9 +50,30 @@ void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
   if (preparation_.upcast == Fsdp2Upcast::trained_parameters) upcast_trained(ctx, model);
   const std::vector<Tensor> state_dict = cloned_nested_codes(ctx, model);
   fully_shard_.begin(model, [&](const Parameter& p) { return preparation_.ignores_quantized && p.quantize; });
-  shard_units(ctx, model);
-  cast_shards(ctx, model);
+  {
+    const Scoped place(ctx.place, preparation_.loads_state_dict ? Place::host : ctx.place);
+    shard_units(ctx, model);
+    cast_shards(ctx, model);
+  }
+  if (preparation_.loads_state_dict) load_state_dict(ctx, model);
+  move_buffers(ctx, model);
   fully_shard_.end(model);
+}
+
+/// fsdp2_load_full_state_dict: each parameter arrives whole from rank 0, is cut, and goes.
+void Fsdp2Runtime::load_state_dict(Context& ctx, CausalLm& model) {
+  const Scoped category(ctx.category, Category::communication_buffers);
+  std::vector<const Parameter*> state_dict;
+  for (const Parameter* parameter : model.parameters()) state_dict.push_back(parameter);
+  const Parameter& embedding = model.parts().embedding->weight();
+  if (&embedding == &model.parts().head->weight()) state_dict.push_back(&embedding);  // under its other name
+  for (const Parameter* parameter : state_dict) {
+    Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
+    if (!shard) continue;
+    const Tensor whole = empty(ctx, parameter->shape, parameter->tensor.dtype(), Op::broadcast);
+    const Tensor earlier = parameter->tensor;
+    shard->load(ctx);
+  }
 }
 
 void Fsdp2Runtime::upcast_trained(Context& ctx, CausalLm& model) const {

@@ -13,6 +13,7 @@ class Fsdp2Runtime final : public ShardingRuntime {
  public:
   Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& preparation);
 
+  void place_model(Context&, CausalLm&) override {}  ///< moved unit by unit in prepare()
   void prepare(Context& ctx, CausalLm& model) override;
   void begin_micro_step(Context& ctx, bool sync) override;
   CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
@@ -20,6 +21,7 @@ class Fsdp2Runtime final : public ShardingRuntime {
   Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) override;
 
  private:
+  void load_state_dict(Context& ctx, CausalLm& model);
   void upcast_trained(Context& ctx, CausalLm& model) const;
   void shard_units(Context& ctx, CausalLm& model);
   void cast_shards(Context& ctx, Module& module);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tensor/factories.h"
+
 namespace qlp {
 
 void FullyShard::begin(Module& root, const std::function<bool(const Parameter&)>& ignored) {
@@ -30,9 +32,17 @@ std::vector<Parameter*> FullyShard::managed_parameters(const std::vector<Module*
 
 void FullyShard::add(Context& ctx, const std::vector<Module*>& modules, bool reshard_after_forward) {
   std::vector<Fsdp2Param> params;
-  for (Parameter* parameter : managed_parameters(modules)) {
+  const std::vector<Parameter*> managed = managed_parameters(modules);
+  // _move_states_to_device: what is on the host goes to the GPU first, and from there once all of it is cut.
+  std::vector<Tensor> whole;
+  for (const Parameter* parameter : managed) {
+    const Tensor& tensor = whole_.at(parameter);
+    whole.push_back(ctx.place == Place::device ? to_device(ctx, tensor) : tensor);
+  }
+  for (std::size_t i = 0; i < managed.size(); ++i) {
+    Parameter* parameter = managed[i];
     if (Fsdp2Param* earlier = shard_of(*parameter)) earlier->disown();
-    params.emplace_back(ctx, *parameter, whole_.at(parameter), shared_.options);
+    params.emplace_back(ctx, *parameter, whole[i], shared_.options);
   }
   std::unique_ptr<Fsdp2Group> group;
   if (!params.empty())

@@ -31,6 +31,7 @@ class FullyShard {
   /// Gathers, and runs the once-per-forward work of the root.
   Fsdp2State& root() { return *states_.back(); }
   /// What stands for a parameter on this rank; null for an ignored one.
+  /// The shard of a parameter, or null where it is not sharded.
   Fsdp2Param* shard_of(const Parameter& parameter);
   /// The group whose hooks stand on a module; null where there is none.
   Fsdp2Group* group_of(const Module& module) const;

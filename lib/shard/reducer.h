@@ -29,8 +29,8 @@ class Reducer {
   /// no_sync() while off: gradients stay what they are.
   void set_sync(bool sync) { sync_ = sync; }
   bool syncs() const { return sync_; }
-  /// Before a forward pass. Once, after the first backward pass that synchronised, buckets are made anew in the order in
-  /// which gradients became ready. The old ones go first, but wait for the stream of the collectives.
+  /// Before a forward pass. Once, after the first backward pass that synchronised, buckets are made anew in the order
+  /// in which gradients became ready. The old ones go first, but wait for the stream of the collectives.
   void prepare_forward(Context& ctx);
 
  private:

@@ -1,6 +1,18 @@
 #include "shard/sharding_runtime.h"
 
+#include "tensor/factories.h"
+
 namespace qlp {
+
+void ShardingRuntime::place_model(Context& ctx, CausalLm& model) {
+  for (Parameter* parameter : model.parameters()) parameter->tensor = to_device(ctx, parameter->tensor);
+  move_buffers(ctx, model);
+}
+
+void move_buffers(Context& ctx, CausalLm& model) {
+  for (const ModuleBuffer& buffer : model.buffers())
+    if (buffer.tensor->defined()) *buffer.tensor = to_device(ctx, *buffer.tensor);
+}
 
 std::vector<TrainedTensor> ShardingRuntime::trained(CausalLm& model) {
   std::vector<TrainedTensor> out;

@@ -15,6 +15,9 @@ struct TrainedTensor {
   Tensor tensor;
 };
 
+/// Puts the buffers of the model on the GPU.
+void move_buffers(Context& ctx, CausalLm& model);
+
 class ShardingRuntime {
  public:
   ShardingRuntime() = default;
@@ -22,6 +25,8 @@ class ShardingRuntime {
   ShardingRuntime& operator=(const ShardingRuntime&) = delete;
   virtual ~ShardingRuntime() = default;
 
+  /// Trainer's constructor: the model goes to the GPU as a whole (model.to) unless the runtime moves it piece by piece.
+  virtual void place_model(Context& ctx, CausalLm& model);
   /// accelerator.prepare(model): wraps modules, cuts parameters.
   virtual void prepare(Context&, CausalLm&) {}
   /// What the optimizer is given, in the order of named_parameters().

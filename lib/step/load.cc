@@ -80,13 +80,24 @@ bool has_quantized(Module& module) {
   return false;
 }
 
+void make_buffers(Context& ctx, CausalLm& model, DType dtype, Place where) {
+  const Scoped category(ctx.category, Category::parameters);
+  const Scoped place(ctx.place, where);
+  for (const ModuleBuffer& buffer : model.buffers())
+    *buffer.tensor = empty(ctx, buffer.shape, buffer.in_model_dtype ? dtype : DType::float32, Op::buffer);
+}
+
+void load_on_host(Context& ctx, CausalLm& model, const std::vector<Parameter*>& order, const LoadOptions& options) {
+  const Scoped place(ctx.place, Place::host);
+  for (Parameter* parameter : order) parameter->tensor = empty(ctx, parameter->shape, options.dtype, Op::parameter);
+  make_buffers(ctx, model, options.dtype, Place::host);
+}
+
 /// accelerate's dispatch_model: looks at the state dict (before 4.5x once more for every module that has hooks).
 void dispatch(Context& ctx, CausalLm& model, const LoadOptions& options) {
   const LoadBehaviour& behaviour = options.behaviour;
   if (behaviour.loader != Loader::by_name) clone_nested_codes(ctx, model);
-  const Scoped category(ctx.category, Category::parameters);
-  for (const ModuleBuffer& buffer : model.buffers())
-    *buffer.tensor = empty(ctx, buffer.shape, buffer.in_model_dtype ? options.dtype : DType::float32, Op::buffer);
+  make_buffers(ctx, model, options.dtype, Place::device);
   if (behaviour.loader == Loader::by_tensor)
     model.visit([&](Module& module) {
       if (has_quantized(module)) clone_nested_codes(ctx, module);
@@ -95,13 +106,23 @@ void dispatch(Context& ctx, CausalLm& model, const LoadOptions& options) {
 
 }  // namespace
 
-void load_on_gpu(Context& ctx, CausalLm& model, const LoadOptions& options, FourBitQuantizer* quantizer) {
+void load(Context& ctx, CausalLm& model, const LoadOptions& options, FourBitQuantizer* quantizer) {
   const Scoped grad_mode(ctx.grad_enabled, false);
   const Scoped category(ctx.category, Category::parameters);
   const std::vector<Parameter*> order = load_order(model, options.dtype, options.behaviour.loader);
+  if (options.path == LoadPath::host) {
+    load_on_host(ctx, model, order, options);
+    return;
+  }
   if (options.behaviour.loader != Loader::by_tensor) warm_up(ctx, order, options, quantizer != nullptr);
-  for (Parameter* parameter : order) load_parameter(ctx, *parameter, options, quantizer);
-  dispatch(ctx, model, options);
+  for (Parameter* parameter : order) {
+    load_parameter(ctx, *parameter, options, quantizer);
+    if (options.path == LoadPath::through_gpu) parameter->tensor = to_host(ctx, parameter->tensor);
+  }
+  if (options.path == LoadPath::through_gpu)
+    make_buffers(ctx, model, options.dtype, Place::host);
+  else
+    dispatch(ctx, model, options);
 }
 
 }  // namespace qlp

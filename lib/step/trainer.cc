@@ -22,15 +22,19 @@ Tensor from_host(Context& ctx, const Shape& shape, DType dtype) {
 }  // namespace
 
 Trainer::Trainer(CausalLm& model, ShardingRuntime& runtime, TrainerOptions options, PhaseObserver begin_phase)
-    : model_(model), runtime_(runtime), options_(std::move(options)), begin_phase_(std::move(begin_phase)) {}
+    : model_(model), runtime_(runtime), options_(options), begin_phase_(std::move(begin_phase)) {}
 
 void Trainer::train(Context& ctx) {
   begin_phase_("prepare");
+  runtime_.place_model(ctx, model_);
   ctx.device.empty_cache();  // accelerator.free_memory()
   runtime_.prepare(ctx, model_);
   make_optimizer();
   if (options_.scales_loss) scaler_.emplace();
-  total_loss_ = scalar(ctx, DType::float32);
+  {
+    const Scoped category(ctx.category, Category::logits_and_loss);
+    total_loss_ = scalar(ctx, DType::float32);
+  }
   for (std::int64_t step = 1; step <= options_.num_steps; ++step) {
     if (step > 1) begin_phase_("micro" + std::to_string(micro_ + 1) + ".forward");
     count_items(ctx);
@@ -47,13 +51,15 @@ void Trainer::train(Context& ctx) {
   }
   begin_phase_("end");
   store_flos(ctx);
-  num_items_.reset(), total_loss_.reset(), step_loss_.reset(), grad_norm_.reset();
+  num_items_.reset(), step_loss_.reset(), grad_norm_.reset();
+  if (!options_.adds_loss_in_place) total_loss_.reset();  // else an attribute of the Trainer
 }
 
 void Trainer::make_optimizer() {
   std::vector<ParameterGroup> groups(2);  // with weight decay, without
   for (auto& [parameter, tensor] : runtime_.trained(model_)) {
-    const bool decays = (options_.norms_decay || parameter->role != ParamRole::norm) && parameter->role != ParamRole::bias;
+    const bool decays =
+        (options_.norms_decay || parameter->role != ParamRole::norm) && parameter->role != ParamRole::bias;
     groups[decays ? 0 : 1].push_back(tensor);
     trained_.push_back(std::move(tensor));
   }
@@ -107,8 +113,10 @@ void Trainer::micro_step(Context& ctx, bool sync) {
     const Tensor scaled = scaler_ ? scaler_->scale(ctx, share) : share;
     ctx.engine.backward(ctx, {scaled}, {Tensor()});
   }
-  if (options_.divides_reported_loss) step_loss_ = scalar(ctx, DType::float32, Op::div);
-  else step_loss_ = loss.alias();
+  if (options_.divides_reported_loss)
+    step_loss_ = scalar(ctx, DType::float32, Op::div);
+  else
+    step_loss_ = loss.alias();
 }
 
 /// The running sum, behind a filter for losses that are not numbers, for whose answer the host waits.

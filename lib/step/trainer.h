@@ -33,15 +33,15 @@ struct TrainerOptions {
   std::int64_t num_steps = 3;
   OptimizerKind optimizer = OptimizerKind::adamw_foreach;
   ItemCount item_count = ItemCount::device_int64;
-  bool averages_tokens = true;  ///< average_tokens_across_devices: the number is summed over the ranks
+  bool averages_tokens = true;      ///< average_tokens_across_devices: the number is summed over the ranks
   bool adds_loss_in_place = false;  ///< tr_loss += (transformers 5.0)
   bool clips = true;
-  bool norms_decay = false;  ///< norm weights are in the group with weight decay
-  bool autocast = false;         ///< accelerate wraps the forward pass in torch.autocast
-  bool scales_loss = false;      ///< mixed precision with float16
+  bool norms_decay = false;            ///< norm weights are in the group with weight decay
+  bool autocast = false;               ///< accelerate wraps the forward pass in torch.autocast
+  bool scales_loss = false;            ///< mixed precision with float16
   bool keeps_inputs = false;           ///< the batch is held until the end of the micro step
   bool divides_reported_loss = false;  ///< what is added up is the loss over the accumulation steps
-  bool outputs_to_fp32 = false;  ///< accelerate converts what the forward pass returns
+  bool outputs_to_fp32 = false;        ///< accelerate converts what the forward pass returns
   RunOptions run;
 };
 

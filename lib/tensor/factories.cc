@@ -6,9 +6,8 @@
 namespace qlp {
 namespace {
 
-Ref<Storage> storage_for(Context& ctx, const Shape& shape, DType dtype, Op op) {
-  return make_ref<Storage>(ctx.device, bytes_of(shape, dtype).count(), ctx.stream, ctx.label(op),
-                           ctx.place);
+Ref<Storage> storage_for(Context& ctx, const Shape& shape, DType dtype, Op op, Place place) {
+  return make_ref<Storage>(ctx.device, bytes_of(shape, dtype).count(), ctx.stream, ctx.label(op), place);
 }
 
 /// Dense strides in the order of `like`'s, or row-major where `like` has holes, overlaps or ties.
@@ -33,13 +32,14 @@ Strides preserved_strides(const Shape& shape, const Strides& like) {
 }  // namespace
 
 Tensor empty(Context& ctx, const Shape& shape, DType dtype, Op op) {
-  return Tensor(make_ref<TensorImpl>(storage_for(ctx, shape, dtype, op), shape, dtype));
+  return Tensor(make_ref<TensorImpl>(storage_for(ctx, shape, dtype, op, ctx.place), shape, dtype));
 }
 
 Tensor empty_like(Context& ctx, const Tensor& like, DType dtype, Op op) {
-  if (like.contiguous()) return empty(ctx, like.shape(), dtype, op);
-  return Tensor(make_ref<TensorImpl>(storage_for(ctx, like.shape(), dtype, op), like.shape(),
-                                     preserved_strides(like.shape(), like.strides()), dtype));
+  auto storage = storage_for(ctx, like.shape(), dtype, op, like.storage().place());
+  if (like.contiguous()) return Tensor(make_ref<TensorImpl>(std::move(storage), like.shape(), dtype));
+  return Tensor(make_ref<TensorImpl>(std::move(storage), like.shape(), preserved_strides(like.shape(), like.strides()),
+                                     dtype));
 }
 
 Tensor empty_for(Context& ctx, const Tensor& a, const Tensor& b, DType dtype, Op op) {
@@ -70,7 +70,14 @@ DType promote(const Tensor& a, const Tensor& b) {
 Tensor to_device(Context& ctx, const Tensor& tensor) {
   if (!tensor.on_host()) return tensor;
   const Scoped category(ctx.category, tensor.storage().label().category);
-  return empty_like(ctx, tensor, Op::to_copy);
+  Tensor moved = empty(ctx, tensor.shape(), tensor.dtype(), Op::to_copy);
+  moved.impl()->requires_grad = tensor.requires_grad();
+  return moved;
+}
+
+Tensor to_host(Context& ctx, const Tensor& tensor) {
+  const Scoped place(ctx.place, Place::host);
+  return empty(ctx, tensor.shape(), tensor.dtype(), Op::to_copy);
 }
 
 void scratch(Context& ctx, std::uint64_t bytes, Op op) {

@@ -7,7 +7,7 @@ namespace qlp {
 
 /// torch.empty: row-major.
 Tensor empty(Context& ctx, const Shape& shape, DType dtype, Op op);
-/// torch.empty_like with preserve_format: a dense tensor keeps the order of its strides.
+/// torch.empty_like, in the place of its model, with preserve_format: a dense tensor keeps the order of its strides.
 Tensor empty_like(Context& ctx, const Tensor& like, DType dtype, Op op);
 inline Tensor empty_like(Context& ctx, const Tensor& like, Op op) { return empty_like(ctx, like, like.dtype(), op); }
 /// The result of an elementwise operation on operands that broadcast to `shape` (TensorIterator's stride order).
@@ -20,6 +20,8 @@ DType promote(const Tensor& a, const Tensor& b);
 
 /// A copy on the device of a tensor that is on the host; the tensor itself if it is on the device.
 Tensor to_device(Context& ctx, const Tensor& tensor);
+/// A copy on the host.
+Tensor to_host(Context& ctx, const Tensor& tensor);
 
 /// A tensor that lives no longer than the operation that calls this: memory taken and given back.
 void scratch(Context& ctx, std::uint64_t bytes, Op op);

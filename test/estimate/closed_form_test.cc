@@ -202,6 +202,12 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by 
     qlora.quantization->quant_storage = DType::uint8;
     CHECK(grid.check(qlora, "16-bit adapters beside 4 bit in integers") > 0);
   }
+  SUBCASE("longrope on a part of each head") {
+    lora.model = small_model(Family::phi3);
+    lora.model.rope = RopeKind::longrope;
+    lora.model.partial_rotary_factor = 0.5;
+    CHECK(grid.check(lora, "longrope") > 0);
+  }
   SUBCASE("Hopper's workspaces") {
     lora.cluster.gpu.compute_capability = 90;
     CHECK(grid.check(lora, "sm_90") > 0);

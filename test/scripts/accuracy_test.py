@@ -154,6 +154,17 @@ class Jobs(unittest.TestCase):
         self.assertEqual(job.sections["training"]["mixed_precision"], "bf16")
         self.assertEqual(measured.measured_values(dict(ROW, unit="GB (1e9)", value="14.5", notes="")), [("peak_allocated", 14_500_000_000)])
 
+    def test_what_trl_casts_depends_on_precision_and_plan(self):
+        note = "; prepare_model_for_kbit_training: norms fp32"
+        single = dict(ROW, sharding="single", n_gpus="1", quant_storage="uint8", notes=ROW["notes"] + note)
+        section = measured.from_row(single, "/shared").sections["quantization"]
+        self.assertTrue(section["prepare_kbit"] and section["trl_bf16_cast"])
+        section = measured.from_row(dict(single, notes=single["notes"].replace("bf16 flag", "fp16 flag")), "/shared").sections["quantization"]
+        self.assertTrue(section["prepare_kbit"] and not section["trl_bf16_cast"])
+        sharded = dict(ROW, notes=ROW["notes"] + "; prepare_model_for_kbit_training: no lasting upcast visible under FSDP")
+        section = measured.from_row(sharded, "/shared").sections["quantization"]
+        self.assertFalse(section["prepare_kbit"] or section["trl_bf16_cast"])
+
 
 class Summary(unittest.TestCase):
     def test_percentiles_are_linear(self):
