@@ -6,8 +6,8 @@ Tensor autocast_low(Context& ctx, const Tensor& operand) {
   Autocast& autocast = ctx.autocast;
   if (!autocast.enabled || !operand.defined() || operand.dtype() == autocast.dtype || !is_floating(operand.dtype()))
     return operand;
-  const bool cached = operand.dtype() == DType::float32 && operand.requires_grad() && is_leaf(operand) &&
-                      !operand.impl()->is_view;
+  const bool cached =
+      operand.dtype() == DType::float32 && operand.requires_grad() && is_leaf(operand) && !operand.impl()->is_view;
   if (cached)
     for (const auto& cast : autocast.cache)
       if (cast.source == operand.impl()) return cast.result;

@@ -32,7 +32,7 @@ struct ReentrantBackward final : Node {
     out.push_back(grad_of(detached));
     return out;
   }
-  void release() override { input.release(); }
+  void release() override { input.release(), region = nullptr; }
 
  private:
   bool autocast_;

@@ -14,8 +14,8 @@ using Region = std::function<Tensor(Context&, const Tensor&)>;
 /// backward pass of its own.
 Tensor checkpoint_reentrant(Context& ctx, const Region& region, const Tensor& input);
 
-/// use_reentrant=False: what the region saves is replaced by holders; the first one that is opened runs the region again,
-/// up to the last tensor that is needed.
+/// use_reentrant=False: what the region saves is replaced by holders; the first one that is opened runs the region
+/// again, up to the last tensor that is needed.
 Tensor checkpoint_nonreentrant(Context& ctx, const Region& region, const Tensor& input);
 
 }  // namespace qlp

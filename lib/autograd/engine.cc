@@ -132,8 +132,8 @@ void Engine::evaluate(Context& ctx, Task& task, Node& node) {
   }
 }
 
-// Added in place if nobody else holds what has arrived before, else into a new tensor. A view holds on to its base, so it
-// never owns its storage alone.
+// Added in place if nobody else holds what has arrived before, else into a new tensor. A view holds on to its base, so
+// it never owns its storage alone.
 void Engine::add_to_buffer(Context& ctx, Tensor& slot, Tensor grad) {
   if (!slot.defined())
     slot = std::move(grad);

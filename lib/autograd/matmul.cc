@@ -32,8 +32,10 @@ struct LinearBackward final : Node {
     return out;
   }
   void release() override {  // by name: mm's are self and mat2, addmm's are mat1 and mat2
-    if (addmm_) x.release(), weight.release();
-    else weight.release(), x.release();
+    if (addmm_)
+      x.release(), weight.release();
+    else
+      weight.release(), x.release();
   }
   void set_addmm() { addmm_ = true; }
 

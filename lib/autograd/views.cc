@@ -10,7 +10,8 @@
 namespace qlp {
 namespace {
 
-/// The strides of a view of `a` in `shape`, or none if elements would have to move (ATen/TensorUtils.cpp, computeStride).
+/// The strides of a view of `a` in `shape`, or none if elements would have to move (ATen/TensorUtils.cpp,
+/// computeStride).
 std::optional<Strides> view_strides(const Tensor& a, const Shape& shape) {
   if (a.contiguous()) return contiguous_strides(shape);
   Strides strides{};
@@ -20,8 +21,8 @@ std::optional<Strides> view_strides(const Tensor& a, const Shape& shape) {
   std::int64_t run = 1, taken = 1;
   for (int dim = rank - 1; dim >= 0; --dim) {
     run *= a.size(dim);
-    const bool ends = dim == 0 || (a.size(dim - 1) != 1 &&
-                                   a.strides()[static_cast<std::size_t>(dim - 1)] != run * base);
+    const bool ends =
+        dim == 0 || (a.size(dim - 1) != 1 && a.strides()[static_cast<std::size_t>(dim - 1)] != run * base);
     if (!ends) continue;
     while (view_dim >= 0 && (taken < run || shape[view_dim] == 1)) {
       strides[static_cast<std::size_t>(view_dim)] = taken * base;

@@ -171,6 +171,8 @@ std::string options_of(const ShardingPlan& plan) {
     return "{bucket_cap_mb: " + text_of(ddp->bucket_cap_mb) +
            ", gradient_as_bucket_view: " + text_of(ddp->gradient_as_bucket_view) + "}";
   if (const auto* fsdp = std::get_if<Fsdp1>(&plan)) return "{use_orig_params: " + text_of(fsdp->use_orig_params) + "}";
+  if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan); fsdp2 && fsdp2->local_base)
+    return "{reshard_after_forward: " + text_of(fsdp2->reshard_after_forward) + "}";
   return "{}";
 }
 

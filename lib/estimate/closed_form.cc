@@ -223,7 +223,8 @@ Bytes buffers(const JobSpec& job, const StackProfile& stack, const std::optional
 Bytes cublas_workspaces(const JobSpec& job, const StackProfile& stack) {
   const std::uint32_t chip = job.cluster.gpu.compute_capability;
   const bool large = chip == 90 || (chip > 90 && stack.newer_cublas_workspaces());
-  return (large ? Bytes{4096 * 8} : Bytes{4096 * 2 + 16 * 8}) * (2 * 1024);
+  constexpr std::uint64_t kThreads = 2, kLarge = 8ULL * 4096, kSmall = 2ULL * 4096 + 8ULL * 16;  // in KiB
+  return Bytes{large ? kLarge : kSmall} * 1024 * kThreads;
 }
 
 /// The scale of the loss and the count of steps since it grew (torch.amp.GradScaler): a float and an integer.

@@ -2,18 +2,16 @@
 // the byte. Worked out from job, plan and rank alone; no tensor is made and nothing is run.
 //
 // Counted, as bytes that tensors ask for (rounding to blocks is the allocator's), by category:
-//   parameters             base weights as the plan leaves them on the rank, padding included; buffers
-//   quant_state            statistics of the 4-bit weights, which no plan shards
-//   adapter                LoRA matrices, DoRA magnitudes, copies of modules_to_save, likewise
-//   optimizer_state        the two moments of AdamW in the dtype of what is trained, without padding under FSDP2; the
-//   step
-//                          numbers that the fused kernel keeps on the GPU
-//   gradients              what zero_grad leaves: with use_orig_params FSDP1 holds on to the flat gradient
-//   gathered_weights       biases of 4-bit layers that FSDP1 without original parameters leaves as bitsandbytes cast them
-//   logits_and_loss        the running sum of the losses, which transformers 5 keeps
-//   communication_buffers  the buckets of DDP
-//   workspace              cuBLAS of the two threads that launch; the zero that FSDP1's clipping keeps; the scale of a
-//                          float16 loss
+// - parameters: base weights as the plan leaves them on the rank, with their padding; buffers
+// - quant_state: statistics of the 4-bit weights, which no plan shards
+// - adapter: LoRA matrices, DoRA magnitudes and copies of modules_to_save, as the plan leaves them
+// - optimizer_state: AdamW's two moments in the dtype of what is trained, under FSDP2 without padding; the numbers of
+//   steps, which the fused kernel keeps on the GPU
+// - gradients: what zero_grad leaves, the flat gradient that FSDP1 holds on to with use_orig_params
+// - gathered_weights: biases of 4-bit layers, which FSDP1 without use_orig_params leaves as they were last cast
+// - logits_and_loss: the running sum of the losses, which transformers 5 keeps
+// - communication_buffers: the buckets of DDP
+// - workspace: cuBLAS of the two threads that launch; the zero of FSDP1's clipping; the scale of a float16 loss
 #pragma once
 
 #include <array>

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "autograd/engine.h"
+#include "estimate/attention_rules.h"
 #include "estimate/loss_rules.h"
 #include "estimate/precision_rules.h"
 #include "estimate/runtimes.h"
@@ -17,7 +18,8 @@
 namespace qlp {
 namespace {
 
-// CublasHandlePool.cpp, getChosenWorkspaceSize: 32 MiB on Hopper (later on all that came after it), else 8 MiB and 128 KiB.
+// CublasHandlePool.cpp, getChosenWorkspaceSize: 32 MiB on Hopper (later on all that came after it), else 8 MiB and 128
+// KiB.
 std::uint64_t cublas_workspace(std::uint32_t compute_capability, const StackProfile& stack) {
   const bool large = stack.newer_cublas_workspaces() ? compute_capability >= 90 : compute_capability == 90;
   return large ? 33'554'432 : 8'519'680;
@@ -54,10 +56,14 @@ BuildOptions build_options(const JobSpec& job, const StackProfile& stack) {
 
 OptimizerKind optimizer_kind(Optimizer optimizer) {
   switch (optimizer) {
-    case Optimizer::adamw_torch: return OptimizerKind::adamw_foreach;
-    case Optimizer::adamw_torch_fused: return OptimizerKind::adamw_fused;
-    case Optimizer::adamw_torch_forloop: return OptimizerKind::adamw_forloop;
-    case Optimizer::sgd: return OptimizerKind::sgd;
+    case Optimizer::adamw_torch:
+      return OptimizerKind::adamw_foreach;
+    case Optimizer::adamw_torch_fused:
+      return OptimizerKind::adamw_fused;
+    case Optimizer::adamw_torch_forloop:
+      return OptimizerKind::adamw_forloop;
+    case Optimizer::sgd:
+      return OptimizerKind::sgd;
   }
   return OptimizerKind::adamw_foreach;
 }
@@ -84,8 +90,7 @@ TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
   options.keeps_inputs = stack.keeps_inputs();
   options.divides_reported_loss = stack.divides_reported_loss();
   options.run.checkpointing = static_cast<Checkpointing>(training.gradient_checkpointing);
-  options.run.input_requires_grad =
-      job.adapter && training.gradient_checkpointing != GradientCheckpointing::none;
+  options.run.input_requires_grad = job.adapter && training.gradient_checkpointing != GradientCheckpointing::none;
   options.run.behaviour = model_behaviour(job, stack);
   return options;
 }
@@ -115,6 +120,7 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
   const StackProfile stack(job.stack);
   auto runtime = make_runtime(job, plan, rank, stack);
   if (!runtime) return Unexpected{runtime.error()};
+  if (auto refusals = check_attention(job, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_loss(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_precision(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   auto built = build_model(job.model, build_options(job, stack));
@@ -145,9 +151,8 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
     }
     TrainerOptions training = trainer_options(job, stack);
     adjust_to_plan(training, plan, stack);
-    Trainer trainer(*model, *sharding, training, [&](const std::string& name) {
-      run.timeline.begin_phase(name, allocator.stats());
-    });
+    Trainer trainer(*model, *sharding, training,
+                    [&](const std::string& name) { run.timeline.begin_phase(name, allocator.stats()); });
     trainer.train(ctx);
     run.timeline.finish(allocator.stats());
     run.end = allocator.stats();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "estimate/attention_rules.h"
 #include "estimate/dry_run.h"
 #include "estimate/ledger.h"
 #include "estimate/outside_terms.h"
@@ -58,6 +59,7 @@ PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOpt
 Report estimate(const JobSpec& job, const EstimateOptions& options) {
   Report report;
   report.job = job;
+  report.diagnostics = attention_warnings(job, StackProfile(job.stack));
   std::vector<const NamedPlan*> plans;
   for (const NamedPlan& plan : job.plans)
     if (!options.only_plan || plan.name == *options.only_plan) plans.push_back(&plan);

@@ -11,6 +11,11 @@ Diagnostic refusal(std::string code, std::string message, std::string key_path, 
       .code = std::move(code), .message = std::move(message), .key_path = std::move(key_path), .hint = std::move(hint)};
 }
 
+/// One rank alone is not sharded: FSDP switches to NO_SHARD (torch _init_utils.py, _init_core_state).
+bool shards(const JobSpec& job, const Fsdp1& plan) {
+  return plan.sharding_strategy == ShardingStrategy::full_shard && job.cluster.world_size > 1;
+}
+
 /// The dtype in which adapters are trained (peft tuners_utils.py, cast_adapter_dtype; TRL's cast).
 DType adapter_dtype(const JobSpec& job) {
   if (job.adapter->dtype) return *job.adapter->dtype;
@@ -58,9 +63,8 @@ void check_adapter(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals)
                                "DoRA uses each FSDP1 unit twice: under mixed precision the second gradient is left in "
                                "16 bit, at which clipping and the optimizer stop",
                                "adapter.use_dora", "plan fsdp2 instead"));
-  const bool shards = plan.sharding_strategy == ShardingStrategy::full_shard;
-  if (shards && !job.training.bf16 && job.training.max_grad_norm > 0 && !job.adapter->modules_to_save.empty() &&
-      !job.adapter->dtype && adapter_dtype(job) != job.dtype)
+  if (shards(job, plan) && !job.training.bf16 && job.training.max_grad_norm > 0 &&
+      !job.adapter->modules_to_save.empty() && !job.adapter->dtype && adapter_dtype(job) != job.dtype)
     refusals.push_back(refusal("fsdp1-gradient-dtypes",
                                "FSDP1 clips gradients of one dtype only, and here modules_to_save has " +
                                    std::string(name_of(job.dtype)) + " and the adapter " +
@@ -71,7 +75,7 @@ void check_adapter(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals)
 /// What the check for changed parameters stops at (_flat_param.py, _writeback_orig_params; torch 2.4 to 2.14): the
 /// frozen parameters that PEFT leaves beside the adapters, and those of a flat parameter that accelerate has upcast.
 void check_no_shard(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
-  if (plan.sharding_strategy != ShardingStrategy::no_shard || !plan.use_orig_params) return;
+  if (shards(job, plan) || !plan.use_orig_params) return;
   const bool upcast = job.training.mixed_precision() && job.dtype != DType::float32;
   if (!job.adapter && !upcast) return;
   refusals.push_back(refusal(
@@ -79,7 +83,9 @@ void check_no_shard(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals
       std::string("FSDP1 with NO_SHARD and use_orig_params stops at the first forward pass ") +
           (job.adapter ? "of a model with frozen parameters" : "of 16-bit weights that accelerate turns into float32") +
           ": 'Cannot writeback when the parameter shape changes'",
-      "plans.fsdp1-no-shard.use_orig_params", "set use_orig_params to false, or plan ddp"));
+      plan.sharding_strategy == ShardingStrategy::no_shard ? "plans.fsdp1-no-shard.use_orig_params"
+                                                           : "plans.fsdp1-full-shard.use_orig_params",
+      "set use_orig_params to false, or plan ddp"));
 }
 
 }  // namespace
@@ -93,7 +99,7 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   if (has_errors(refusals)) return Unexpected{std::move(refusals)};
 
   Fsdp1Options options;
-  options.shards = plan.sharding_strategy == ShardingStrategy::full_shard;
+  options.shards = shards(job, plan);
   options.use_orig_params = plan.use_orig_params;
   options.world_size = job.cluster.world_size;
   options.rank = rank;

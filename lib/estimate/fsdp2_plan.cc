@@ -106,14 +106,14 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
   Fsdp2Upcast upcast = job.training.bf16 ? stack.fsdp2_upcast() : Fsdp2Upcast::none;
   if (upcast == Fsdp2Upcast::trained_parameters && job.quantization) upcast = Fsdp2Upcast::none;
   if (upcast == Fsdp2Upcast::whole_model && job.dtype == DType::float32) upcast = Fsdp2Upcast::none;
-  setup.preparation = {.upcast = upcast,
-                       .reshard_after_forward = plan.reshard_after_forward,
-                       .copies_in_optimizer = !stack.fsdp2_drops_optimizer_parameters(),
-                       .splits_root = stack.fsdp2_splits_root(),
-                       .finds_final_norm = !job.adapter,
-                       .loads_state_dict = load_path(job, plan) == LoadPath::host &&
-                                           loading_under(job.loading, plan) == Loading::rank0,
-                       .ignores_quantized = plan.local_base};
+  setup.preparation = {
+      .upcast = upcast,
+      .reshard_after_forward = plan.reshard_after_forward,
+      .copies_in_optimizer = !stack.fsdp2_drops_optimizer_parameters(),
+      .splits_root = stack.fsdp2_splits_root(),
+      .finds_final_norm = !job.adapter,
+      .loads_state_dict = load_path(job, plan) == LoadPath::host && loading_under(job.loading, plan) == Loading::rank0,
+      .ignores_quantized = plan.local_base};
   return setup;
 }
 

@@ -31,8 +31,8 @@ struct PeakReport {
   /// The segments that the rank may come to hold.
   Bytes reserved_at_worst() const { return slowest ? std::max(slowest->reserved, figures.reserved) : figures.reserved; }
 
-  std::string phase;        ///< of the allocated peak: "backward", ...
-  std::string phase_label;  ///< the exact one: "micro2.backward"
+  std::string phase;                       ///< of the allocated peak: "backward", ...
+  std::string phase_label;                 ///< the exact one: "micro2.backward"
   LedgerFigures figures;                   ///< on a GPU that never lags
   std::optional<LedgerFigures> slowest;    ///< on one that lags as far as it can, where blocks wait for streams
   Bytes device_used;                       ///< the worse reserved + outside terms + used_by_others
@@ -61,7 +61,7 @@ struct PhaseReport {
   std::string phase;  ///< the glossary's word: load, adapter, prepare, forward, backward, optimizer_step, zero_grad
   LedgerFigures peak{};
   LedgerFigures held{};
-  CategoryBytes categories{};            ///< of the phase's allocated peak
+  CategoryBytes categories{};              ///< of the phase's allocated peak
   std::vector<InventoryItem> inventory{};  ///< of that peak, largest first; only where it was asked for
 };
 

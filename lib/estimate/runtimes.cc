@@ -51,9 +51,8 @@ void adjust_to_plan(TrainerOptions& options, const ShardingPlan& plan, const Sta
   // accelerate's prepare_model installs autocast and the conversion; _prepare_fsdp2 does neither (accelerator.py).
   if (std::holds_alternative<Fsdp2>(plan)) options.autocast = options.outputs_to_fp32 = false;
   if (std::holds_alternative<Fsdp1>(plan)) options.outputs_to_fp32 = false;  // converted within its root
-  options.run.hooks_outside_checkpoint =
-      stack.layers_checkpoint_forward() ||
-      (std::holds_alternative<Fsdp1>(plan) && stack.layers_checkpoint_themselves());
+  options.run.hooks_outside_checkpoint = stack.layers_checkpoint_forward() ||
+                                         (std::holds_alternative<Fsdp1>(plan) && stack.layers_checkpoint_themselves());
 }
 
 }  // namespace qlp

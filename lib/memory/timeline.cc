@@ -79,7 +79,11 @@ std::vector<LiveAllocation> Timeline::live_at(std::uint32_t event_index) const {
     if (freed[id]) continue;
     const Allocation& made = allocations_[id];
     if (relabelled_until) position.emplace(id, live.size());
-    live.push_back({id, made.requested, std::uint64_t{made.units} * 512, made.stream, made.phase,
+    live.push_back({id,
+                    made.requested,
+                    std::uint64_t{made.units} * 512,
+                    made.stream,
+                    made.phase,
                     {static_cast<Category>(made.category), made.op, made.module}});
   }
   for (std::uint32_t i = 0; i < relabelled_until; ++i) {

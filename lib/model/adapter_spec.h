@@ -18,9 +18,9 @@ struct AdapterSpec {
   double lora_dropout = 0.0;
   bool use_dora = false;
   bool use_rslora = false;
-  bool all_linear = false;                    ///< target_modules: all-linear
-  std::vector<std::string> target_modules;    ///< names, matched as PEFT does; empty with all_linear
-  std::string target_pattern;                 ///< target_modules as one text: a regex on the whole name; else empty
+  bool all_linear = false;                  ///< target_modules: all-linear
+  std::vector<std::string> target_modules;  ///< names, matched as PEFT does; empty with all_linear
+  std::string target_pattern;               ///< target_modules as one text: a regex on the whole name; else empty
   std::vector<std::string> modules_to_save;
   std::map<std::string, std::int64_t> rank_pattern;
   bool autocast_adapter_dtype = true;

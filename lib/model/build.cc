@@ -24,17 +24,17 @@ class Builder {
     if (options_.model_behaviour.rotary.place == RotaryPlace::decoder) parts.rotary = rotary("model.rotary_emb");
     parts.head = head(*parts.embedding);
     if (options_.adapter && is_saved_module(*options_.adapter, "model.embed_tokens")) parts.embedding->train_copy();
-    const ModelTraits traits{.scales_embedding = spec_.family == Family::gemma2,
-                             .caps_logits = spec_.final_logit_softcapping.has_value(),
-                             .sliding_window = spec_.sliding_window.value_or(0),
-                             .layers_narrow_masks = spec_.family == Family::gemma2,
-                             .caches_in_training = spec_.family != Family::gemma2,
-                             .masks_by_layer_type = masks_by_layer_type(),
-                             .holds_last_output = options_.model_behaviour.layers_return_tuples ||
-                                                  (spec_.family == Family::gemma2 &&
-                                                   !options_.model_behaviour.broadcasts_masks),
-                             .kernel = options_.attention,
-                             .mask_maker = mask_maker()};
+    const ModelTraits traits{
+        .scales_embedding = spec_.family == Family::gemma2,
+        .caps_logits = spec_.final_logit_softcapping.has_value(),
+        .sliding_window = spec_.sliding_window.value_or(0),
+        .layers_narrow_masks = spec_.family == Family::gemma2,
+        .caches_in_training = spec_.family != Family::gemma2,
+        .masks_by_layer_type = masks_by_layer_type(),
+        .holds_last_output = options_.model_behaviour.layers_return_tuples ||
+                             (spec_.family == Family::gemma2 && !options_.model_behaviour.broadcasts_masks),
+        .kernel = options_.attention,
+        .mask_maker = mask_maker()};
     return std::make_unique<CausalLm>(std::move(parts), traits);
   }
   std::size_t adapted() const { return adapted_; }
@@ -47,14 +47,16 @@ class Builder {
             .looks_at_length = spec_.rope == RopeKind::longrope};
   }
   bool masks_by_layer_type() const {
-    const bool by_type = spec_.family == Family::qwen2 || spec_.family == Family::qwen3 || spec_.family == Family::gemma2;
+    const bool by_type =
+        spec_.family == Family::qwen2 || spec_.family == Family::qwen3 || spec_.family == Family::gemma2;
     return by_type && options_.model_behaviour.has_masking_utils;
   }
   /// Where masking_utils.py does not, the models make their masks in one of two ways.
   MaskMaker mask_maker() const {
     const ModelBehaviour& behaviour = options_.model_behaviour;
     if (behaviour.has_masking_utils) return behaviour.broadcasts_masks ? MaskMaker::broadcast : MaskMaker::mapped;
-    return spec_.family == Family::mistral || spec_.family == Family::phi3 ? MaskMaker::windowed : MaskMaker::triangular;
+    return spec_.family == Family::mistral || spec_.family == Family::phi3 ? MaskMaker::windowed
+                                                                           : MaskMaker::triangular;
   }
   std::unique_ptr<RotaryEmbedding> rotary(std::string name) const {
     const RotaryShape shape{
@@ -74,9 +76,9 @@ class Builder {
 
   std::unique_ptr<RmsNorm> norm(std::string name, std::int64_t width) const {
     const bool scales_in_float = spec_.family == Family::olmo2 && options_.model_behaviour.olmo2_in_float;
-    const NormKind kind = spec_.family == Family::gemma2   ? NormKind::gemma
-                          : scales_in_float ? NormKind::olmo2
-                                            : NormKind::llama;
+    const NormKind kind = spec_.family == Family::gemma2 ? NormKind::gemma
+                          : scales_in_float              ? NormKind::olmo2
+                                                         : NormKind::llama;
     const auto liger = liger_norm(name);
     return std::make_unique<RmsNorm>(std::move(name), width, kind, liger);
   }
@@ -167,7 +169,7 @@ class Builder {
 
   std::unique_ptr<DecoderLayer> layer(std::int64_t index) {
     const std::string name = "model.layers." + std::to_string(index);
-    const NormPlacement placement = spec_.family == Family::gemma2   ? NormPlacement::around
+    const NormPlacement placement = spec_.family == Family::gemma2  ? NormPlacement::around
                                     : spec_.family == Family::olmo2 ? NormPlacement::after
                                                                     : NormPlacement::before;
     auto self_attention = attention(name, index);

@@ -33,10 +33,10 @@ struct ModelSpec {
   bool attention_bias = false;  ///< bias on o_proj too (Llama's attention_bias)
   bool mlp_bias = false;
 
-  std::optional<std::int64_t> sliding_window;        ///< set where the family uses it and the file enables it
-  std::int64_t first_sliding_layer = 0;              ///< Qwen's max_window_layers: those below it see everything
-  std::optional<double> attn_logit_softcapping;      ///< Gemma 2
-  std::optional<double> final_logit_softcapping;     ///< Gemma 2
+  std::optional<std::int64_t> sliding_window;     ///< set where the family uses it and the file enables it
+  std::int64_t first_sliding_layer = 0;           ///< Qwen's max_window_layers: those below it see everything
+  std::optional<double> attn_logit_softcapping;   ///< Gemma 2
+  std::optional<double> final_logit_softcapping;  ///< Gemma 2
   RopeKind rope = RopeKind::standard;
   std::optional<std::int64_t> original_max_position_embeddings;  ///< longrope switches tables past it
   double partial_rotary_factor = 1.0;

@@ -16,7 +16,8 @@ struct QuantizationSpec {
   DType quant_storage = DType::uint8;
   DType compute_dtype = DType::bfloat16;
   bool prepare_kbit = false;  ///< peft.prepare_model_for_kbit_training is called
-  /// And after it TRL's peft_module_casting_to_bf16: embedding and head become bfloat16 again (trl/trainer/utils.py, 0.13).
+  /// And after it TRL's peft_module_casting_to_bf16: embedding and head become bfloat16 again (trl/trainer/utils.py,
+  /// 0.13).
   bool trl_bf16_cast = false;
   friend bool operator==(const QuantizationSpec&, const QuantizationSpec&) = default;
 };

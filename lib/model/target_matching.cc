@@ -15,8 +15,7 @@ bool ends_with_part(std::string_view name, std::string_view part) {
 
 bool is_target(const AdapterSpec& adapter, std::string_view name, bool is_head) {
   if (adapter.all_linear) return !is_head;
-  if (!adapter.target_pattern.empty())
-    return std::regex_match(std::string(name), std::regex(adapter.target_pattern));
+  if (!adapter.target_pattern.empty()) return std::regex_match(std::string(name), std::regex(adapter.target_pattern));
   return std::any_of(adapter.target_modules.begin(), adapter.target_modules.end(),
                      [&](const std::string& target) { return ends_with_part(name, target); });
 }

@@ -7,8 +7,8 @@
 
 namespace qlp {
 
-/// True if the linear layer of this full name is adapted. `all-linear` is every layer but the head; a list matches whole
-/// names or their last parts; one text is a regular expression on the full name.
+/// True if the linear layer of this full name is adapted. `all-linear` is every layer but the head; a list matches
+/// whole names or their last parts; one text is a regular expression on the full name.
 bool is_target(const AdapterSpec& adapter, std::string_view name, bool is_head);
 
 /// True if the module of this full name is trained as a copy (modules_to_save): it ends with one of the names.

@@ -39,7 +39,7 @@ Tensor CausalLm::run_layer(Context& ctx, DecoderLayer& layer, const Tensor& hidd
   if (options.checkpointing == Checkpointing::none) return hooked(ctx, hidden);
   const auto checkpointed = [&](const Region& region, const Tensor& x) {
     return options.checkpointing == Checkpointing::reentrant ? checkpoint_reentrant(ctx, region, x)
-                                                              : checkpoint_nonreentrant(ctx, region, x);
+                                                             : checkpoint_nonreentrant(ctx, region, x);
   };
   if (!options.hooks_outside_checkpoint) return checkpointed(hooked, hidden);
   const LayerInputs mine = prepared(ctx, layer, inputs);

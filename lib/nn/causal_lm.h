@@ -31,7 +31,8 @@ struct ModelTraits {
   /// Gemma 2 of transformers 4.48 makes one causal mask, always, and its sliding layers narrow it.
   bool layers_narrow_masks = false;
   bool caches_in_training = true;  ///< not Gemma 2
-  /// A dict of masks by layer type, and one of what they were made from, hold their tensors (Qwen and Gemma 2 from 4.53 on).
+  /// A dict of masks by layer type, and one of what they were made from, hold their tensors (Qwen and Gemma 2 from 4.53
+  /// on).
   bool masks_by_layer_type = false;
   bool holds_last_output = false;  ///< what the last layer gave, in a tuple, until the decoder is done
   AttentionKernel kernel = AttentionKernel::sdpa;

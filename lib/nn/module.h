@@ -35,7 +35,20 @@ class ForwardHooks {
 
 /// Which class of the Python stack a module stands for, as far as wrap policies and hooks ask.
 enum class ModuleKind : std::uint8_t {
-  model, decoder_layer, attention, mlp, linear, linear_4bit, lora_linear, lora_matrix, dora, dropout, norm, embedding, rotary, modules_to_save,
+  model,
+  decoder_layer,
+  attention,
+  mlp,
+  linear,
+  linear_4bit,
+  lora_linear,
+  lora_matrix,
+  dora,
+  dropout,
+  norm,
+  embedding,
+  rotary,
+  modules_to_save,
 };
 
 class Module {

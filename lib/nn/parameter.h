@@ -16,10 +16,10 @@ namespace qlp {
 struct Parameter {
   std::string name;  ///< fully qualified
   ParamRole role = ParamRole::base_weight;
-  Shape shape;          ///< of the unquantized weight
+  Shape shape;  ///< of the unquantized weight
   bool trainable = true;
-  bool quantize = false;  ///< stored in 4 bit once loaded
-  Tensor tensor;          ///< what the forward pass reads: whole, a view of a flat parameter, or a shard
+  bool quantize = false;              ///< stored in 4 bit once loaded
+  Tensor tensor;                      ///< what the forward pass reads: whole, a view of a flat parameter, or a shard
   std::unique_ptr<QuantState> quant;  ///< of a quantized one
 
   std::int64_t numel() const { return shape.numel(); }

@@ -8,7 +8,15 @@
 namespace qlp {
 
 enum class ParamRole : std::uint8_t {
-  base_weight, lora_a, lora_b, dora_magnitude, norm, embedding, lm_head, bias, modules_to_save,
+  base_weight,
+  lora_a,
+  lora_b,
+  dora_magnitude,
+  norm,
+  embedding,
+  lm_head,
+  bias,
+  modules_to_save,
 };
 
 inline constexpr std::array<std::string_view, 9> kParamRoleNames{

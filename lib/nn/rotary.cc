@@ -71,7 +71,8 @@ RotaryTables RotaryEmbedding::kept_tables(Context& ctx, const Tensor& like, std:
   return tables;
 }
 
-/// longrope: torch.max(position_ids) + 1 > the length of pretraining (modeling_rope_utils.py, longrope_frequency_update).
+/// longrope: torch.max(position_ids) + 1 > the length of pretraining (longrope_frequency_update,
+/// modeling_rope_utils.py).
 void RotaryEmbedding::look_at_length(Context& ctx) {
   Tensor last = empty(ctx, {}, DType::int64, Op::max);
   const Tensor length = empty(ctx, {}, DType::int64, Op::add);

@@ -42,9 +42,9 @@ struct TrainingSpec {
 
 /// What `estimate` needs to know of a GPU; rows come from the catalogue or from the job file.
 struct GpuSpec {
-  std::string name;                   ///< the catalogue's or the user's name
-  Bytes capacity;                     ///< what CUDA gives (cudaMemGetInfo's total)
-  std::string capacity_source;        ///< where that figure is from
+  std::string name;                       ///< the catalogue's or the user's name
+  Bytes capacity;                         ///< what CUDA gives (cudaMemGetInfo's total)
+  std::string capacity_source;            ///< where that figure is from
   std::uint32_t compute_capability = 80;  ///< 80 for 8.0, 90 for 9.0
   std::uint32_t sm_count = 108;
   friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
@@ -71,8 +71,8 @@ struct JobSpec {
   TrainingSpec training;
   ClusterSpec cluster;
   AllocatorConfig allocator;
-  std::string allocator_text;     ///< as written, for the report
-  std::vector<NamedPlan> plans;   ///< in the order in which they are reported
+  std::string allocator_text;    ///< as written, for the report
+  std::vector<NamedPlan> plans;  ///< in the order in which they are reported
   StackVersions stack;
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

@@ -36,6 +36,12 @@ class StackProfile {
   ModelBehaviour model(Family family) const;
   LoadBehaviour load() const;
 
+  /// Gemma 2 runs with sdpa; seen refused in 5.24 (modeling_utils.py, _check_and_adjust_attn_implementation), taken to
+  /// hold for all of 5.
+  bool gemma2_takes_sdpa() const { return v_.transformers < Version{5, 0, 0}; }
+  /// SDPA takes cuDNN before FlashAttention on Hopper; seen in 2.14, not in 2.8
+  /// (ATen/native/transformers/cuda/sdp_utils.cpp).
+  bool prefers_cudnn_attention() const { return v_.torch >= Version{2, 9, 0}; }
   /// Layers checkpoint themselves (GradientCheckpointingLayer), so FSDP1's wrapper stands outside of the region.
   /// transformers modeling_layers.py, 4.53.
   bool layers_checkpoint_themselves() const { return v_.transformers >= Version{4, 53, 0}; }

@@ -13,7 +13,7 @@ namespace qlp {
 struct ExplainOptions {
   std::optional<std::string> phase{};  ///< a phase's name ("micro2.backward"); none: the peak of the whole run
   std::optional<std::int64_t> rank{};  ///< none: the worst
-  std::size_t top = 40;              ///< places listed
+  std::size_t top = 40;                ///< places listed
   bool colors = false;
 };
 

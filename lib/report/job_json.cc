@@ -85,7 +85,9 @@ Json training_json(const TrainingSpec& training) {
           {"seq_len", training.seq_len},
           {"gradient_accumulation_steps", training.gradient_accumulation_steps},
           {"gradient_checkpointing", checkpointing_json(training.gradient_checkpointing)},
-          {"mixed_precision", training.bf16 ? "bf16" : training.fp16 ? "fp16" : "no"},
+          {"mixed_precision", training.bf16   ? "bf16"
+                              : training.fp16 ? "fp16"
+                                              : "no"},
           {"optimizer", name_of(training.optimizer)},
           {"max_grad_norm", training.max_grad_norm},
           {"attn_implementation", name_of(training.attention)},

@@ -1,4 +1,5 @@
-// How the weights of a model arrive, on the GPU or in host memory (transformers modeling_utils.py, core_model_loading.py).
+// How the weights of a model arrive, on the GPU or in host memory (transformers modeling_utils.py,
+// core_model_loading.py).
 #pragma once
 
 #include <cstdint>

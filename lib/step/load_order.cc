@@ -47,8 +47,10 @@ bool in_checkpoint(const Parameter& parameter) {
     case ParamRole::lora_a:
     case ParamRole::lora_b:
     case ParamRole::dora_magnitude:
-    case ParamRole::modules_to_save: return false;
-    default: return true;
+    case ParamRole::modules_to_save:
+      return false;
+    default:
+      return true;
   }
 }
 

@@ -41,8 +41,8 @@ struct Context {
   std::vector<SavedTensorHooks*> saved_hooks;  ///< innermost last
   /// Numbers of the next autograd nodes: each thread counts for itself (ATen/SequenceNumber.cpp).
   std::array<std::uint64_t, 2> next_sequence{};
-  Category category = Category::activations;   ///< of what is made now
-  std::uint32_t module = 0;                    ///< index of the name of the module that runs, in the Timeline's names
+  Category category = Category::activations;  ///< of what is made now
+  std::uint32_t module = 0;                   ///< index of the name of the module that runs, in the Timeline's names
 
   std::uint64_t take_sequence() { return next_sequence[static_cast<std::size_t>(thread)]++; }
   AllocationLabel label(Op op) const { return {category, static_cast<std::uint32_t>(op), module}; }

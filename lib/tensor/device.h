@@ -15,10 +15,10 @@ enum class LaunchThread : std::uint8_t { main, autograd };
 
 /// What differs between GPUs and library versions in what the libraries below PyTorch take from its allocator.
 struct DeviceTraits {
-  std::uint64_t cublas_workspace_bytes = 0;  ///< of one handle on one stream
+  std::uint64_t cublas_workspace_bytes = 0;    ///< of one handle on one stream
   std::uint64_t cublaslt_workspace_bytes = 0;  ///< of one call; 0: it uses that of the handle
   std::uint32_t compute_capability = 80;
-  std::uint32_t sm_count = 108;  ///< streaming multiprocessors (multi_processor_count)
+  std::uint32_t sm_count = 108;      ///< streaming multiprocessors (multi_processor_count)
   std::uint32_t cuda_toolkit = 128;  ///< that PyTorch was built with: 128 for 12.8
 };
 

@@ -38,8 +38,8 @@ Tensor empty(Context& ctx, const Shape& shape, DType dtype, Op op) {
 Tensor empty_like(Context& ctx, const Tensor& like, DType dtype, Op op) {
   auto storage = storage_for(ctx, like.shape(), dtype, op, like.storage().place());
   if (like.contiguous()) return Tensor(make_ref<TensorImpl>(std::move(storage), like.shape(), dtype));
-  return Tensor(make_ref<TensorImpl>(std::move(storage), like.shape(), preserved_strides(like.shape(), like.strides()),
-                                     dtype));
+  return Tensor(
+      make_ref<TensorImpl>(std::move(storage), like.shape(), preserved_strides(like.shape(), like.strides()), dtype));
 }
 
 Tensor empty_for(Context& ctx, const Tensor& a, const Tensor& b, DType dtype, Op op) {

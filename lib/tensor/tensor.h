@@ -30,8 +30,7 @@ class TensorImpl final : public RefCounted {
   TensorImpl(Ref<Storage> data, const Shape& dims, DType type)
       : storage(std::move(data)), shape(dims), strides(contiguous_strides(dims)), dtype(type) {}
   TensorImpl(Ref<Storage> data, const Shape& dims, const Strides& steps, DType type)
-      : storage(std::move(data)), shape(dims), strides(steps), dtype(type),
-        contiguous(is_contiguous(dims, steps)) {}
+      : storage(std::move(data)), shape(dims), strides(steps), dtype(type), contiguous(is_contiguous(dims, steps)) {}
 
   Ref<Storage> storage;
   Shape shape;
@@ -66,11 +65,11 @@ class Tensor {
   std::uint32_t use_count() const { return impl_->use_count(); }
 
   // Views: a new tensor on the same storage, outside of autograd.
-  Tensor alias() const;  ///< detach()
-  Tensor view(const Shape& shape) const;                   ///< of a contiguous tensor
+  Tensor alias() const;                   ///< detach()
+  Tensor view(const Shape& shape) const;  ///< of a contiguous tensor
   Tensor strided(const Shape& shape, const Strides& strides) const;
   Tensor transpose(int a, int b) const;
-  Tensor narrow(int dim, std::int64_t length) const;       ///< offsets take no memory, so none is kept
+  Tensor narrow(int dim, std::int64_t length) const;  ///< offsets take no memory, so none is kept
 
  private:
   Ref<TensorImpl> impl_;

@@ -61,16 +61,16 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
                             .rank_pattern = {{"a.b", 1}, {"^x$", 2}},
                             .autocast_adapter_dtype = false,
                             .dtype = DType::float16};
-  job.training = TrainingSpec{4,
-                              333,
-                              2,
-                              GradientCheckpointing::reentrant,
-                              true,
-                              Optimizer::sgd,
-                              0.3,
-                              Attention::flash_attention_2,
-                              Loss::chunked,
-                              7};
+  job.training = TrainingSpec{.micro_batch_size = 4,
+                              .seq_len = 333,
+                              .gradient_accumulation_steps = 2,
+                              .gradient_checkpointing = GradientCheckpointing::reentrant,
+                              .bf16 = true,
+                              .optimizer = Optimizer::sgd,
+                              .max_grad_norm = 0.3,
+                              .attention = Attention::flash_attention_2,
+                              .loss = Loss::chunked,
+                              .num_steps = 7};
   job.cluster.gpu.compute_capability = 120;
   job.cluster.gpu.capacity = Bytes{12345678901};
   job.cluster.gpu.capacity_source = "cluster.memory of the job file";

@@ -64,7 +64,7 @@ class Grid {
   int check(JobSpec job, const std::string& method) {
     int ran = 0;
     for (const NamedPlan& plan : plans_)
-      for (const StackVersions& versions : stacks()) {
+      for (const StackVersions& versions : sample_stacks()) {
         job.stack = versions;
         const Place place = kPlaces[next_++ % std::size(kPlaces)];
         job.cluster.world_size = place.world_size;
@@ -90,7 +90,7 @@ class Grid {
 
 TEST_CASE("estimate/closed_form: equals the dry run to the byte, full fine-tuning") {
   Grid grid;
-  for (const Family family : kFamilies) {
+  for (const Family family : kAllFamilies) {
     JobSpec job = small_job(small_model(family));
     CHECK(grid.check(job, "full") >= 20);
     job.training.bf16 = false;
@@ -102,7 +102,7 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, full fine-tunin
 
 TEST_CASE("estimate/closed_form: equals the dry run to the byte, LoRA") {
   Grid grid;
-  for (const Family family : kFamilies) {
+  for (const Family family : kAllFamilies) {
     JobSpec job = small_lora_job(small_model(family));
     CHECK(grid.check(job, "LoRA") >= 15);
     job.adapter->dtype = DType::bfloat16;
@@ -113,7 +113,7 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, LoRA") {
 
 TEST_CASE("estimate/closed_form: equals the dry run to the byte, QLoRA") {
   Grid grid;
-  for (const Family family : kFamilies)
+  for (const Family family : kAllFamilies)
     for (const DType storage : {DType::uint8, DType::bfloat16})
       for (const bool double_quant : {false, true}) {
         JobSpec job = small_qlora_job(small_model(family), storage, double_quant);
@@ -208,6 +208,13 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by 
     lora.model.partial_rotary_factor = 0.5;
     CHECK(grid.check(lora, "longrope") > 0);
   }
+  SUBCASE("weights that arrive in host memory or through rank 0") {
+    for (JobSpec job : {small_job(small_model(Family::gemma2)), lora, qlora})
+      for (const Loading loading : {Loading::cpu, Loading::rank0}) {
+        job.loading = loading;
+        CHECK(grid.check(job, "loading") > 0);
+      }
+  }
   SUBCASE("Hopper's workspaces") {
     lora.cluster.gpu.compute_capability = 90;
     CHECK(grid.check(lora, "sm_90") > 0);
@@ -217,15 +224,15 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by 
 }
 
 TEST_CASE("estimate/closed_form: the textbook ledger") {
-  constexpr LedgerEntry trained{.weights = 1000, .moments = 2};
-  constexpr LedgerEntry frozen_4bit{.weights = 1000, .bits = 4};
-  constexpr LedgerEntry lora{.weights = 10, .sharded = true};
-  LedgerEntry sharded = trained;
+  constexpr LedgerEntry kTrained{.weights = 1000, .moments = 2};
+  constexpr LedgerEntry kFrozen4bit{.weights = 1000, .bits = 4};
+  constexpr LedgerEntry kLora{.weights = 10, .sharded = true};
+  LedgerEntry sharded = kTrained;
   sharded.sharded = true;
   CHECK(ledger_units(std::vector{sharded}, 4) == 750);
-  CHECK(ledger_units(std::vector{trained}, 4) == 3000);
-  CHECK(ledger_units(std::vector{sharded, lora}, 4) == 752.5);
-  CHECK(ledger_units(std::vector{frozen_4bit, lora}, 4) == 252.5);
+  CHECK(ledger_units(std::vector{kTrained}, 4) == 3000);
+  CHECK(ledger_units(std::vector{sharded, kLora}, 4) == 752.5);
+  CHECK(ledger_units(std::vector{kFrozen4bit, kLora}, 4) == 252.5);
 }
 
 TEST_CASE("estimate/closed_form: parameters of Llama 2 7B with adapters, by formulas and in the module tree") {

@@ -92,6 +92,13 @@ TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
     full.training.bf16 = false;
     CHECK(refused(full, plan).empty());
   }
+  SUBCASE("the same on one rank, where FSDP does not shard") {
+    job.cluster.world_size = 1;
+    CHECK(refused(job, {}) == "fsdp1-no-shard-writeback");
+    const auto options = fsdp1_options(job, {.use_orig_params = false}, 0, StackProfile({}));
+    REQUIRE(options);
+    CHECK_FALSE(options->shards);
+  }
 }
 
 }  // namespace qlp

@@ -50,19 +50,18 @@ inline JobSpec small_qlora_job(const ModelSpec& model, DType storage = DType::bf
   return job;
 }
 
-inline constexpr Family kFamilies[] = {Family::llama, Family::mistral, Family::qwen2, Family::qwen3,
-                                       Family::olmo2, Family::phi3,    Family::gemma2};
+inline constexpr Family kAllFamilies[] = {Family::llama, Family::mistral, Family::qwen2, Family::qwen3,
+                                          Family::olmo2, Family::phi3,    Family::gemma2};
 
 /// The stacks that the oracle was recorded with, older transformers, and an accelerate that casts whole models.
-inline const std::vector<StackVersions>& stacks() {
-  static const std::vector<StackVersions> all{
+inline std::vector<StackVersions> sample_stacks() {
+  return {
       {{2, 4, 1}, {4, 40, 2}, {0, 11, 1}, {0, 31, 0}, {0, 43, 1}},
       {{2, 4, 1}, {4, 48, 1}, {0, 13, 2}, {1, 0, 1}, {0, 43, 3}},
       {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 10, 1}, {0, 46, 1}},
       {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}},
       {{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}},
   };
-  return all;
 }
 
 }  // namespace qlp

@@ -52,7 +52,9 @@ TEST_CASE("nn/loss: logits are shifted, transformers 4.48") {
   Tensor loss;
   {
     const AutocastRegion autocast(dry.ctx, true);
-    loss = causal_lm_loss(dry.ctx, logits, labels, {}, {.shifts_labels = false, .item_count_on_host = true});
+    loss =
+        causal_lm_loss(dry.ctx, logits, labels, {},
+                       {.attention = {.full_slices_record = true}, .shifts_labels = false, .item_count_on_host = true});
   }
   labels.reset();  // a view of them stays
   CHECK(in_order(dry.recorder.take()) == Events{65667072, 65154048, 4, 4, 4, -65667072, -4});
