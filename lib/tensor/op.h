@@ -7,22 +7,20 @@
 
 namespace qlp {
 
-#define QLP_OPS(X)                                                                                                     \
-  X(empty)                                                                                                             \
-  X(empty_like) X(zeros) X(ones_like) X(arange) X(to_copy) X(clone) X(contiguous) X(add) X(sub) X(mul) X(div) X(neg)   \
-      X(pow) X(rsqrt) X(mean) X(sum) X(cat) X(stack) X(cos) X(sin) X(tanh) X(silu) X(gelu) X(rms_norm) X(eq)           \
-          X(softmax) X(log_softmax) X(nll_loss) X(bmm) X(mm) X(addmm) X(matmul) X(expand) X(embedding)                 \
-              X(embedding_backward) X(native_dropout) X(masked_scale) X(scaled_dot_product_flash)                      \
-                  X(scaled_dot_product_efficient) X(flash_backward) X(efficient_backward) X(slice_backward)            \
-                      X(silu_backward) X(gelu_backward) X(tanh_backward) X(softmax_backward) X(log_softmax_backward)   \
-                          X(nll_loss_backward) X(cublas_workspace) X(quantize_4bit) X(dequantize_4bit)                 \
-                              X(quantize_blockwise) X(dequantize_blockwise) X(clip_grad_norm) X(foreach_norm)          \
-                                  X(foreach_sqrt) X(optimizer_state) X(optimizer_step) X(parameter) X(buffer) X(input) \
-                                      X(all_gather) X(reduce_scatter) X(all_reduce) X(broadcast) X(flat_parameter)     \
-                                          X(mixed_precision_shard) X(unsharded_parameter) X(ddp_bucket) X(linear_norm) \
-                                              X(eye) X(where) X(index_select) X(pad) X(ne)                             \
-                                                  X(fused_linear_cross_entropy) X(warmup) X(reciprocal) X(clamp)       \
-                                                      X(max) X(sort) X(abs)
+// clang-format off
+#define QLP_OPS(X)                                                                                              \
+  X(empty) X(empty_like) X(zeros) X(ones_like) X(arange) X(to_copy) X(clone) X(contiguous) X(add) X(sub) X(mul) \
+  X(div) X(neg) X(pow) X(rsqrt) X(mean) X(sum) X(cat) X(stack) X(cos) X(sin) X(tanh) X(silu) X(gelu)            \
+  X(rms_norm) X(eq) X(softmax) X(log_softmax) X(nll_loss) X(bmm) X(mm) X(addmm) X(embedding)                    \
+  X(embedding_backward) X(native_dropout) X(masked_scale) X(scaled_dot_product_flash)                           \
+  X(scaled_dot_product_efficient) X(flash_backward) X(efficient_backward) X(slice_backward) X(silu_backward)    \
+  X(gelu_backward) X(tanh_backward) X(softmax_backward) X(log_softmax_backward) X(nll_loss_backward)            \
+  X(cublas_workspace) X(quantize_4bit) X(dequantize_4bit) X(quantize_blockwise) X(dequantize_blockwise)         \
+  X(clip_grad_norm) X(foreach_norm) X(foreach_sqrt) X(optimizer_state) X(parameter) X(buffer) X(input)          \
+  X(all_gather) X(reduce_scatter) X(all_reduce) X(broadcast) X(flat_parameter) X(mixed_precision_shard)         \
+  X(unsharded_parameter) X(ddp_bucket) X(linear_norm) X(eye) X(where) X(index_select) X(pad) X(ne) X(warmup)    \
+  X(reciprocal) X(clamp) X(max) X(sort) X(abs)
+// clang-format on
 
 enum class Op : std::uint16_t {
 #define QLP_OP(name) name,

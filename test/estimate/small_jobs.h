@@ -27,6 +27,7 @@ inline JobSpec small_job(const ModelSpec& model) {
   job.model = model;
   job.training.seq_len = 16;
   job.training.bf16 = true;
+  if (model.family == Family::gemma2) job.training.attention = Attention::eager;  // sdpa is refused in transformers 5
   job.cluster.gpu.capacity = Bytes{std::uint64_t{40} << 30};
   return job;
 }
