@@ -146,6 +146,8 @@ class CommandLine {
     explain_->add_option("--phase", explain_arguments_.phase, "The peak of this phase, by its name in the timeline")
         ->type_name("NAME")
         ->group("Input");
+    explain_->add_option("--events", explain_arguments_.events,
+                         "Also write every allocation and free in their order to this file, as CSV");
     explain_->add_option("--rank", explain_arguments_.rank, "This rank, instead of the worst")
         ->type_name("R")
         ->check(CLI::Validator{CLI::NonNegativeNumber}.description(""))

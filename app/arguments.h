@@ -38,6 +38,7 @@ struct ExplainArguments {
   std::optional<std::string> phase;
   std::optional<std::int64_t> rank;
   std::int64_t top = 40;
+  std::optional<std::string> events;
 };
 
 struct GpusArguments {

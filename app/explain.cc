@@ -5,7 +5,9 @@
 #include "app/log.h"
 #include "app/output.h"
 #include "app/terminal.h"
+#include "estimate/dry_run.h"
 #include "estimate/estimate.h"
+#include "estimate/event_list.h"
 #include "estimate/ledger.h"
 #include "report/report_json.h"
 
@@ -26,12 +28,25 @@ ExitCode run_command(const ExplainArguments& arguments) {
   auto document = read_job_input(arguments.job, common);
   if (!document) return ExitCode::bad_input;
 
+  if (arguments.rank && (*arguments.rank < 0 || *arguments.rank >= document->job.cluster.world_size)) {
+    log_error("--rank: expected 0 to " + std::to_string(document->job.cluster.world_size - 1));
+    return ExitCode::bad_input;
+  }
   const std::string plan = plan_to_explain(document->job);
   if (!arguments.job.plan) log_info("explaining plan " + plan);
   EstimateOptions options;
   options.only_plan = plan;
   options.phase_inventories = true;
+  options.rank = arguments.rank.value_or(0);
   const Report report = estimate(document->job, options);
+
+  if (arguments.events) {
+    for (const NamedPlan& named : document->job.plans) {
+      if (named.name != plan) continue;
+      if (const auto run = dry_run(document->job, named.plan, options.rank))
+        write_result(*arguments.events, event_list(*run));
+    }
+  }
 
   const auto text = explain_text(report, plan,
                                  {.phase = arguments.phase,

@@ -18,6 +18,7 @@ LIBRARIES = {
     r"(spdlog|fmt)/": {"app"},
     r"yaml-cpp/": {"lib/config"},
     r"nlohmann/": {"lib/config", "lib/report"},
+    r"re2/": {"lib/model"},
     r"doctest/": set(),
 }
 

@@ -3,7 +3,7 @@
 # Everything here talks on stderr; stdout belongs to what the caller runs.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
-build_packages=(g++ cmake ninja-build python3 libcli11-dev libmimalloc-dev nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev
+build_packages=(g++ cmake ninja-build python3 libcli11-dev libmimalloc-dev libre2-dev nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev
   doctest-dev zlib1g-dev)
 
 fail() {

@@ -40,9 +40,6 @@ struct ReentrantBackward final : Node {
 
 class Holder;
 
-/// Thrown when everything that the backward pass needs has been made again.
-struct StopRecomputation {};
-
 /// One run of a checkpointed region.
 class Frame final : public RefCounted {
  public:
@@ -100,14 +97,16 @@ class Kept final : public PackedTensor {
   Tensor tensor_;
 };
 
+/// Gives the region up when everything that the backward pass needs has been made again (_StopRecomputationError).
 class FillHolders final : public SavedTensorHooks {
  public:
   explicit FillHolders(Frame& frame) : frame_(frame) {}
-  Ref<PackedTensor> pack(Context&, const Tensor& tensor) override {
+  Ref<PackedTensor> pack(Context& ctx, const Tensor& tensor) override {
+    if (ctx.abandoned) return nullptr;
     Tensor kept = tensor.requires_grad() ? tensor.alias() : tensor;
     auto& holders = frame_.holders();
     if (Holder* holder = holders[next_++]) holder->fill(kept);
-    if (next_ == holders.size()) throw StopRecomputation{};
+    ctx.abandoned = next_ == holders.size();
     return make_ref<Kept>(std::move(kept));
   }
 
@@ -123,11 +122,9 @@ void Frame::recompute(Context& ctx) {
   const Scoped category(ctx.category, Category::activations);
   const Scoped module(ctx.module, ctx.module);
   const AutocastRegion autocast(ctx, autocast_);
+  const Scoped abandoned(ctx.abandoned, false);
   ctx.saved_hooks.push_back(&hooks);
-  try {
-    region_(ctx, input_);
-  } catch (const StopRecomputation&) {
-  }
+  region_(ctx, input_);
   ctx.saved_hooks.pop_back();
   recomputed_ = true;
 }

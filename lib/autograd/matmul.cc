@@ -58,13 +58,17 @@ struct BmmBackward final : Node {
   void release() override { b.release(), a.release(); }
 };
 
+void use_cublas(Context& ctx) {
+  if (!ctx.abandoned) ctx.device.use_cublas(ctx.thread, ctx.stream);
+}
+
 /// addmm whose bias is added by cuBLASLt (CUDABlas.cpp, gemm_and_bias).
 Tensor gemm_with_bias(Context& ctx, const Shape& shape, DType dtype) {
   Tensor out = empty(ctx, shape, dtype, Op::addmm);
   const Scoped category(ctx.category, Category::workspace);
-  const Storage workspace(ctx.device, ctx.device.traits().cublaslt_workspace_bytes, ctx.stream,
-                          ctx.label(Op::cublas_workspace));
-  ctx.device.use_cublas(ctx.thread, ctx.stream);
+  const std::uint64_t bytes = ctx.abandoned ? 0 : ctx.device.traits().cublaslt_workspace_bytes;
+  const Storage workspace(ctx.device, bytes, ctx.stream, ctx.label(Op::cublas_workspace));
+  use_cublas(ctx);
   return out;
 }
 
@@ -72,7 +76,7 @@ Tensor gemm_with_bias(Context& ctx, const Shape& shape, DType dtype) {
 
 Tensor gemm(Context& ctx, const Shape& shape, DType dtype, Op op) {
   Tensor out = empty(ctx, shape, dtype, op);
-  ctx.device.use_cublas(ctx.thread, ctx.stream);
+  use_cublas(ctx);
   return out;
 }
 

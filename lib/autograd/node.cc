@@ -11,13 +11,16 @@ Node::~Node() {
   std::vector<Ref<Node>> doomed;
   const auto take_edges = [&](Node& node) {
     for (Edge& edge : node.edges_)
-      if (edge.node) doomed.push_back(std::move(edge.node));
+      if (edge.node && edge.node->use_count() == 1)
+        doomed.push_back(std::move(edge.node));
+      else
+        edge.node.reset();
   };
   take_edges(*this);
   while (!doomed.empty()) {
     const Ref<Node> node = std::move(doomed.back());
     doomed.pop_back();
-    if (node->use_count() == 1) take_edges(*node);
+    take_edges(*node);
   }
 }
 

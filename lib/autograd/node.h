@@ -104,7 +104,7 @@ void register_hook(const Tensor& tensor, PreHook hook);
 /// True if an operation on these operands must be recorded.
 template <class... Operands>
 bool records(const Context& ctx, const Operands&... operands) {
-  return ctx.grad_enabled && (... || (operands.defined() && operands.requires_grad()));
+  return ctx.grad_enabled && !ctx.abandoned && (... || (operands.defined() && operands.requires_grad()));
 }
 
 /// Makes `result` the next result of `node`.

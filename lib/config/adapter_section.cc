@@ -3,6 +3,7 @@
 
 #include "config/family_table.h"
 #include "config/job_sections.h"
+#include "model/target_matching.h"
 
 namespace qlp {
 namespace {
@@ -55,6 +56,8 @@ void read_targets(MapReader& map, std::optional<Family> family, AdapterSpec& spe
     const auto text = map.text("target_modules").value_or("");
     spec.all_linear = is_all_linear(text);
     if (!spec.all_linear) spec.target_pattern = text;
+    if (const auto error = error_in_pattern(spec.target_pattern))
+      map.refuse("target_modules", "bad-pattern", "not a regular expression that is supported: " + *error);
   } else if (node) {
     spec.target_modules = map.words("target_modules").value_or(std::vector<std::string>{});
     if (node->kind == NodeKind::sequence && node->items.empty())
@@ -74,7 +77,10 @@ void read_rank_pattern(MapReader& map, AdapterSpec& spec) {
   if (!node) return;
   MapReader ranks(node, map.place_of("rank_pattern"), map.findings());
   for (const auto& entry : node->entries)
-    if (const auto r = ranks.integer(entry.key, {1, kLargestRank})) spec.rank_pattern[entry.key] = *r;
+    if (const auto error = error_in_pattern(entry.key))
+      ranks.refuse(entry.key, "bad-pattern", "not a regular expression that is supported: " + *error, {});
+    else if (const auto r = ranks.integer(entry.key, {1, kLargestRank}))
+      spec.rank_pattern[entry.key] = *r;
   ranks.finish();
 }
 

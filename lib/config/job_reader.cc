@@ -111,9 +111,9 @@ Result<JobDocument> read_job(std::string_view text, const std::string& file_name
   auto model = read_model_section(section_of(map, "model"), file_name, files, findings);
   const auto quantization = section_of(map, "quantization");
   job.quantization = read_quantization_section(quantization, model.dtype, findings);
-  job.adapter = read_adapter_section(section_of(map, "adapter"),
-                                     model.known ? std::optional{model.model.family} : std::nullopt, findings);
-  job.training = read_training_section(section_of(map, "training"), job.stack, findings);
+  const auto family = model.known ? std::optional{model.model.family} : std::nullopt;
+  job.adapter = read_adapter_section(section_of(map, "adapter"), family, findings);
+  job.training = read_training_section(section_of(map, "training"), job.stack, family, findings);
   job.cluster = read_cluster_section(section_of(map, "cluster"), findings);
   read_allocator(map, job);
   job.plans = read_plans_section(section_of(map, "plans"), findings);

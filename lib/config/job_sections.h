@@ -31,7 +31,8 @@ std::optional<QuantizationSpec> read_quantization_section(const Section& section
 /// `family`: for PEFT's default targets; none where the model could not be read.
 std::optional<AdapterSpec> read_adapter_section(const Section& section, std::optional<Family> family,
                                                 Findings& findings);
-TrainingSpec read_training_section(const Section& section, const StackVersions& stack, Findings& findings);
+TrainingSpec read_training_section(const Section& section, const StackVersions& stack, std::optional<Family> family,
+                                   Findings& findings);
 ClusterSpec read_cluster_section(const Section& section, Findings& findings);
 std::vector<NamedPlan> read_plans_section(const Section& section, Findings& findings);
 StackVersions read_stack_section(const Section& section, Findings& findings);

@@ -8,14 +8,15 @@ namespace {
 struct Library {
   std::string_view name;
   Version StackVersions::*version;
+  Version oldest;  ///< that the layers here were checked against
 };
 
 constexpr std::array<Library, 5> kLibraries{{
-    {"torch", &StackVersions::torch},
-    {"transformers", &StackVersions::transformers},
-    {"peft", &StackVersions::peft},
-    {"accelerate", &StackVersions::accelerate},
-    {"bitsandbytes", &StackVersions::bitsandbytes},
+    {"torch", &StackVersions::torch, {2, 1, 0}},
+    {"transformers", &StackVersions::transformers, {4, 39, 0}},
+    {"peft", &StackVersions::peft, {0, 10, 0}},
+    {"accelerate", &StackVersions::accelerate, {0, 28, 0}},
+    {"bitsandbytes", &StackVersions::bitsandbytes, {0, 43, 0}},
 }};
 
 constexpr std::array<NotSupported, 3> kOtherLibraries{{
@@ -37,6 +38,9 @@ StackVersions read_stack_section(const Section& where, Findings& findings) {
     }
     if (const auto version = parse_version(*text)) {
       stack.*library.version = *version;
+      if (*version < library.oldest)
+        map.refuse(library.name, "too-old",
+                   "not supported: what it did before " + to_string(library.oldest) + " was not checked");
     } else {
       map.refuse(library.name, "bad-value",
                  "'" + text->substr(0, 40) + "' is no version: expected one like " + to_string(stack.*library.version));

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "config/job_sections.h"
+#include "plan/stack_profile.h"
 
 namespace qlp {
 namespace {
@@ -98,9 +99,15 @@ Optimizer default_optimizer(const StackVersions& stack) {
   return stack.torch >= Version{2, 8, 0} ? Optimizer::adamw_torch_fused : Optimizer::adamw_torch;
 }
 
+/// sdpa, where transformers has it for the family (modeling_utils.py, _check_and_adjust_attn_implementation).
+Attention default_attention(std::optional<Family> family, const StackVersions& stack) {
+  return family == Family::gemma2 && !StackProfile(stack).gemma2_takes_sdpa() ? Attention::eager : Attention::sdpa;
+}
+
 }  // namespace
 
-TrainingSpec read_training_section(const Section& where, const StackVersions& stack, Findings& findings) {
+TrainingSpec read_training_section(const Section& where, const StackVersions& stack, std::optional<Family> family,
+                                   Findings& findings) {
   TrainingSpec spec;
   if (!where.node) {
     findings.error("missing-key", where.place, "training is missing: it needs at least seq_len");
@@ -118,7 +125,7 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
   read_precision(map, spec);
   spec.optimizer = map.choice_or("optimizer", default_optimizer(stack), kOtherOptimizers);
   spec.max_grad_norm = map.number_or("max_grad_norm", {}, 1.0);
-  spec.attention = map.choice_or("attn_implementation", Attention::sdpa, kOtherAttention);
+  spec.attention = map.choice_or("attn_implementation", default_attention(family, stack), kOtherAttention);
   spec.loss = map.choice_or("loss", Loss::plain);
   spec.num_steps = map.integer_or("num_steps", {1, kMostSteps}, spec.num_steps);
   map.finish();

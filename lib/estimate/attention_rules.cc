@@ -1,8 +1,31 @@
 #include "estimate/attention_rules.h"
 
+#include <utility>
+
 namespace qlp {
+namespace {
+
+/// flash_attn's own conditions (csrc/flash_attn/flash_api.cpp).
+Diagnostics check_flash_attention(const JobSpec& job) {
+  if (job.training.attention != Attention::flash_attention_2) return {};
+  Diagnostics refusals;
+  const auto refuse = [&](std::string message) {
+    refusals.push_back({.code = "flash-attention-refused",
+                        .message = std::move(message),
+                        .key_path = "training.attn_implementation",
+                        .hint = "use sdpa"});
+  };
+  if (job.model.head_dim > 256) refuse("FlashAttention 2 takes heads up to 256 wide");
+  if (job.dtype == DType::float32 && !job.training.mixed_precision())
+    refuse("FlashAttention 2 takes float16 and bfloat16 only");
+  if (job.cluster.gpu.compute_capability < 80) refuse("FlashAttention 2 needs compute capability 8.0");
+  return refusals;
+}
+
+}  // namespace
 
 Diagnostics check_attention(const JobSpec& job, const StackProfile& stack) {
+  if (auto refusals = check_flash_attention(job); !refusals.empty()) return refusals;
   if (job.model.family != Family::gemma2 || job.training.attention != Attention::sdpa || stack.gemma2_takes_sdpa())
     return {};
   return {{.code = "attention-refused",

@@ -1,5 +1,6 @@
 #include "estimate/dry_run.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -68,13 +69,16 @@ OptimizerKind optimizer_kind(Optimizer optimizer) {
   return OptimizerKind::adamw_foreach;
 }
 
+constexpr std::int64_t kMostMicroSteps = 4;
+
 TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
   const TrainingSpec& training = job.training;
   TrainerOptions options;
   options.world_size = job.cluster.world_size;
   options.micro_batch_size = training.micro_batch_size;
   options.seq_len = training.seq_len;
-  options.gradient_accumulation_steps = training.gradient_accumulation_steps;
+  // From the second micro step on each does what the one before did; the last one also reduces.
+  options.gradient_accumulation_steps = std::min(training.gradient_accumulation_steps, kMostMicroSteps);
   options.num_steps = training.num_steps;
   options.optimizer = optimizer_kind(training.optimizer);
   options.item_count = !stack.counts_items_on_device() ? ItemCount::host_number

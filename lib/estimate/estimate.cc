@@ -12,9 +12,6 @@
 namespace qlp {
 namespace {
 
-/// Rank 0 holds the most under every runtime: chunks are handed out from it on, and it is never the padded one.
-constexpr std::int64_t kWorstRank = 0;
-
 void refuse(PlanReport& report, const Diagnostics& reasons) {
   report.applicable = false;
   for (const Diagnostic& diagnostic : reasons) {
@@ -28,14 +25,14 @@ PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOpt
                     ParameterCounts& parameters) {
   PlanReport report;
   report.plan = plan;
-  auto run = dry_run(job, plan.plan, kWorstRank);
+  auto run = dry_run(job, plan.plan, options.rank);
   if (!run) {
     refuse(report, run.error());
     return report;
   }
   parameters = {run->elements.total, run->elements.trainable};
   report.outside = outside_terms(job, plan);
-  RankReport rank = rank_report(*run, kWorstRank, options.phase_inventories);
+  RankReport rank = rank_report(*run, options.rank, options.phase_inventories);
   // Blocks that wait for a stream make the peaks depend on how far the GPU lags; the verdict is from the worse side.
   const auto lag = run->timeline.waits_for_streams() ? EventPolicy::at_synchronize : EventPolicy::ready_at_once;
   if (lag == EventPolicy::at_synchronize)

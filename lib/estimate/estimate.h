@@ -14,6 +14,7 @@ namespace qlp {
 struct EstimateOptions {
   bool required = false;                 ///< search the least memory with which each plan runs
   std::optional<std::string> only_plan;  ///< the others are left out of the report
+  std::int64_t rank = 0;                 ///< that is played; rank 0 holds the most under every runtime
   bool phase_inventories = false;        ///< fill PhaseReport::inventory
   /// Called before each plan with its name and how many of how many are done.
   std::function<void(std::string_view plan, std::size_t done, std::size_t of)> on_progress;

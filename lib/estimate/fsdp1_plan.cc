@@ -54,7 +54,7 @@ void check_quantized(const JobSpec& job, Diagnostics& refusals) {
 /// fully_sharded_data_parallel.py).
 void check_adapter(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
   const bool mixed_precision = job.training.bf16 || job.quantization;
-  if (job.adapter->use_dora && plan.use_orig_params)
+  if (job.adapter->use_dora && plan.use_orig_params && shards(job, plan))
     refusals.push_back(refusal("fsdp1-dora",
                                "DoRA reads whole weights of lora_A where FSDP1 with use_orig_params holds a shard",
                                "adapter.use_dora", "plan fsdp2 instead"));
@@ -72,10 +72,23 @@ void check_adapter(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals)
                                "adapter.modules_to_save", "set mixed_precision to bf16"));
 }
 
-/// What the check for changed parameters stops at (_flat_param.py, _writeback_orig_params; torch 2.4 to 2.14): the
-/// frozen parameters that PEFT leaves beside the adapters, and those of a flat parameter that accelerate has upcast.
-void check_no_shard(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
+/// What the check for changed parameters stops at (_flat_param.py, _writeback_orig_params): the frozen parameters that
+/// PEFT leaves beside the adapters, and those of a flat parameter that accelerate has upcast. Where that is mended,
+/// what becomes of a frozen weight that is shared (_use_unsharded_views).
+void check_no_shard(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack, Diagnostics& refusals) {
   if (shards(job, plan) || !plan.use_orig_params) return;
+  const std::string key_path = plan.sharding_strategy == ShardingStrategy::no_shard
+                                   ? "plans.fsdp1-no-shard.use_orig_params"
+                                   : "plans.fsdp1-full-shard.use_orig_params";
+  const std::string hint = "set use_orig_params to false, or plan ddp";
+  if (stack.fsdp1_flattens_written_back()) {
+    if (job.adapter && job.model.tie_word_embeddings)
+      refusals.push_back(refusal("fsdp1-no-shard-tied",
+                                 "FSDP1 with NO_SHARD and use_orig_params stops at frozen embeddings that the head "
+                                 "shares: 'as_params=True type(prim_param)=<class 'torch.Tensor'>'",
+                                 key_path, hint));
+    return;
+  }
   const bool upcast = job.training.mixed_precision() && job.dtype != DType::float32;
   if (!job.adapter && !upcast) return;
   refusals.push_back(refusal(
@@ -83,9 +96,7 @@ void check_no_shard(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals
       std::string("FSDP1 with NO_SHARD and use_orig_params stops at the first forward pass ") +
           (job.adapter ? "of a model with frozen parameters" : "of 16-bit weights that accelerate turns into float32") +
           ": 'Cannot writeback when the parameter shape changes'",
-      plan.sharding_strategy == ShardingStrategy::no_shard ? "plans.fsdp1-no-shard.use_orig_params"
-                                                           : "plans.fsdp1-full-shard.use_orig_params",
-      "set use_orig_params to false, or plan ddp"));
+      key_path, hint));
 }
 
 }  // namespace
@@ -94,7 +105,7 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
                                    const StackProfile& stack) {
   Diagnostics refusals;
   if (job.quantization) check_quantized(job, refusals);
-  check_no_shard(job, plan, refusals);
+  check_no_shard(job, plan, stack, refusals);
   if (job.adapter) check_adapter(job, plan, refusals);
   if (has_errors(refusals)) return Unexpected{std::move(refusals)};
 

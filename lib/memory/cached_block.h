@@ -43,10 +43,7 @@ class BlockStore {
     } else {
       block = &blocks_.emplace_back();
     }
-    *block = CachedBlock{};
-    block->address = address;
-    block->size = size;
-    block->stream = stream;
+    *block = CachedBlock{{.address = address, .size = size, .stream = stream}};
     block->pool = &pool;
     block->live = true;
     return block;

@@ -48,12 +48,12 @@ CachingAllocator::CachingAllocator(const AllocatorConfig& config, SegmentSource&
       rounds_to_power2_(std::ranges::any_of(config.roundup_power2_divisions,
                                             [](std::uint32_t divisions) { return divisions > 1; })) {}
 
-std::uint64_t CachingAllocator::rounded(std::uint64_t bytes) const {
-  if (rounds_to_power2_ && bytes >= kMinBlockSize) {
+std::uint64_t CachingAllocator::rounded_to_power2(std::uint64_t bytes) const {
+  if (bytes >= kMinBlockSize) {
     const std::uint64_t divisions = config_.power2_divisions_at(bytes);
     if (divisions > 1 && bytes > kMinBlockSize * divisions) return round_up_to_division(bytes, divisions);
   }
-  return round_up_to(bytes, kMinBlockSize);
+  return rounded_to_blocks(bytes);
 }
 
 std::uint64_t CachingAllocator::segment_size(std::uint64_t size) const {
@@ -157,7 +157,7 @@ void CachingAllocator::complete_free(Block* freed) {
   finish_free(block);
 }
 
-void CachingAllocator::process_events() {
+void CachingAllocator::complete_events() {
   while (ready_streams_ != 0) {
     StreamState& state = *streams_[static_cast<StreamId>(std::countr_zero(ready_streams_))];
     ready_streams_ &= ready_streams_ - 1;

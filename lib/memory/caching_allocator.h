@@ -69,7 +69,12 @@ class CachingAllocator {
     std::size_t ready = 0;              ///< how many of them, from the first, are complete
   };
 
-  std::uint64_t rounded(std::uint64_t bytes) const;
+  std::uint64_t rounded(std::uint64_t bytes) const {
+    return rounds_to_power2_ ? rounded_to_power2(bytes) : rounded_to_blocks(bytes);
+  }
+  /// To the next multiple of kMinBlockSize.
+  static constexpr std::uint64_t rounded_to_blocks(std::uint64_t bytes) { return (bytes + 511) / 512 * 512; }
+  std::uint64_t rounded_to_power2(std::uint64_t bytes) const;
   std::uint64_t segment_size(std::uint64_t size) const;
   std::uint64_t page_size(const Pool& pool) const;
   StreamState& stream_state(StreamId stream) {
@@ -80,7 +85,11 @@ class CachingAllocator {
   StreamState& new_stream(StreamId stream);
   bool should_split(const CachedBlock& block, std::uint64_t size) const;
 
-  void process_events();
+  void process_events() {
+    if (ready_streams_ != 0) [[unlikely]]
+      complete_events();
+  }
+  void complete_events();
   CachedBlock* take_free_block(Pool& pool, std::uint64_t size);
   CachedBlock* expandable_fit(Pool& pool, CachedBlock* candidate) const;
   CachedBlock* take_new_memory(Pool& pool, StreamId stream, std::uint64_t size);

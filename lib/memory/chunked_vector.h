@@ -15,8 +15,9 @@ class ChunkedVector {
 
  public:
   void push_back(const T& value) {
-    if (size_ % kChunk == 0) chunks_.push_back(std::make_unique_for_overwrite<T[]>(kChunk));
-    chunks_[size_ / kChunk][size_ % kChunk] = value;
+    if (size_ % kChunk == 0) [[unlikely]]
+      grow();
+    last_[size_ % kChunk] = value;
     ++size_;
   }
   const T& operator[](std::size_t i) const { return chunks_[i / kChunk][i % kChunk]; }
@@ -24,7 +25,11 @@ class ChunkedVector {
 
  private:
   static constexpr std::size_t kChunk = std::size_t{1} << 13;
+  // Out of line, so that push_back is short enough to be inlined.
+  [[gnu::noinline]] void grow() { last_ = chunks_.emplace_back(std::make_unique_for_overwrite<T[]>(kChunk)).get(); }
+
   std::vector<std::unique_ptr<T[]>> chunks_;
+  T* last_ = nullptr;  ///< the chunk that is being filled
   std::size_t size_ = 0;
 };
 

@@ -22,12 +22,11 @@ class FreeBlocks {
     Entries& entries = bins_[bin];
     if (entries.empty()) {
       mark(bin);
-      entries.emplace_back(size, rank, block);
-    } else if (above(entries.back(), size, rank)) {
-      entries.emplace_back(size, rank, block);
-    } else {
+    } else if (!above(entries.back(), size, rank)) {
       insert_inside(entries, block);
+      return;
     }
+    entries.emplace_back(size, rank, block);
   }
   /// `block` must be in.
   void erase(const CachedBlock* block) {

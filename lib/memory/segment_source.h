@@ -41,7 +41,7 @@ class SegmentSource {
 class CounterSource final : public SegmentSource {
  public:
   /// The capacity of a device without limit.
-  static constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 46;
+  static constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 60;
 
   explicit CounterSource(std::uint64_t limit = kUnlimited) : limit_(limit) {}
 

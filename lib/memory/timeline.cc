@@ -1,9 +1,9 @@
 #include "memory/timeline.h"
 
+#include <algorithm>
 #include <cassert>
 #include <limits>
 #include <stdexcept>
-#include <unordered_map>
 
 namespace qlp {
 
@@ -54,31 +54,30 @@ void Timeline::relabelled(AllocationId id, const AllocationLabel& label) {
   relabellings_.push_back({id, label});
 }
 
-TimelineEvent Timeline::event(std::uint32_t index) const {
-  const std::uint32_t packed = events_[index];
-  return {static_cast<TimelineEvent::Kind>(packed >> kIndexBits), packed & ((std::uint32_t{1} << kIndexBits) - 1)};
+AllocationLabel Timeline::label_of(AllocationId id) const {
+  const Allocation& made = allocations_[id];
+  return {static_cast<Category>(made.category), made.op, made.module};
 }
 
 std::vector<LiveAllocation> Timeline::live_at(std::uint32_t event_index) const {
   assert(event_index < event_count());
   std::vector<std::uint8_t> freed(allocations_.size());
-  AllocationId made_until = 0;
+  AllocationId made_until = 0, freed_count = 0;
   std::uint32_t relabelled_until = 0;
   for (std::uint32_t i = 0; i <= event_index; ++i) {
     const auto [kind, index] = event(i);
     if (kind == TimelineEvent::Kind::free)
-      freed[index] = 1;
+      freed[index] = 1, ++freed_count;
     else if (kind == TimelineEvent::Kind::allocate)
       made_until = index + 1;
     else if (kind == TimelineEvent::Kind::relabel)
       relabelled_until = index + 1;
   }
   std::vector<LiveAllocation> live;
-  std::unordered_map<AllocationId, std::size_t> position;
+  live.reserve(made_until - freed_count);
   for (AllocationId id = 0; id < made_until; ++id) {
     if (freed[id]) continue;
     const Allocation& made = allocations_[id];
-    if (relabelled_until) position.emplace(id, live.size());
     live.push_back({id,
                     made.requested,
                     std::uint64_t{made.units} * 512,
@@ -87,8 +86,9 @@ std::vector<LiveAllocation> Timeline::live_at(std::uint32_t event_index) const {
                     {static_cast<Category>(made.category), made.op, made.module}});
   }
   for (std::uint32_t i = 0; i < relabelled_until; ++i) {
-    const auto found = position.find(relabellings_[i].id);
-    if (found != position.end()) live[found->second].label = relabellings_[i].label;
+    const auto& [id, label] = relabellings_[i];
+    const auto found = std::ranges::lower_bound(live, id, {}, &LiveAllocation::id);
+    if (found != live.end() && found->id == id) found->label = label;
   }
   return live;
 }

@@ -89,9 +89,14 @@ class Timeline {
   /// Phases in order; the last one has its end only after finish().
   const std::vector<Phase>& phases() const { return phases_; }
   std::uint32_t event_count() const { return static_cast<std::uint32_t>(events_.size()); }
-  TimelineEvent event(std::uint32_t index) const;
+  TimelineEvent event(std::uint32_t index) const {
+    const std::uint32_t packed = events_[index];
+    return {static_cast<TimelineEvent::Kind>(packed >> kIndexBits), packed & ((std::uint32_t{1} << kIndexBits) - 1)};
+  }
   std::uint32_t allocation_count() const { return static_cast<std::uint32_t>(allocations_.size()); }
   std::uint64_t requested_of(AllocationId id) const { return allocations_[id].requested; }
+  /// The label with which it was made.
+  AllocationLabel label_of(AllocationId id) const;
   StreamId stream_of(AllocationId id) const { return allocations_[id].stream; }
   const std::vector<DeviceSizedAllocation>& device_sized() const { return device_sized_; }
   struct StreamUse {

@@ -1,7 +1,7 @@
 #include "model/target_matching.h"
 
 #include <algorithm>
-#include <regex>
+#include <re2/re2.h>
 #include <string>
 
 namespace qlp {
@@ -11,11 +11,22 @@ bool ends_with_part(std::string_view name, std::string_view part) {
   return name == part || (name.ends_with(part) && name[name.size() - part.size() - 1] == '.');
 }
 
+/// True if the whole name matches; a pattern that is none matches nothing.
+bool matches(const std::string& pattern, std::string_view name) {
+  const re2::RE2 expression(pattern, re2::RE2::Quiet);
+  return expression.ok() && re2::RE2::FullMatch(re2::StringPiece(name.data(), name.size()), expression);
+}
+
 }  // namespace
+
+std::optional<std::string> error_in_pattern(const std::string& pattern) {
+  const re2::RE2 expression(pattern, re2::RE2::Quiet);
+  return expression.ok() ? std::nullopt : std::optional(expression.error());
+}
 
 bool is_target(const AdapterSpec& adapter, std::string_view name, bool is_head) {
   if (adapter.all_linear) return !is_head;
-  if (!adapter.target_pattern.empty()) return std::regex_match(std::string(name), std::regex(adapter.target_pattern));
+  if (!adapter.target_pattern.empty()) return matches(adapter.target_pattern, name);
   return std::any_of(adapter.target_modules.begin(), adapter.target_modules.end(),
                      [&](const std::string& target) { return ends_with_part(name, target); });
 }
@@ -27,7 +38,7 @@ bool is_saved_module(const AdapterSpec& adapter, std::string_view name) {
 
 std::int64_t rank_for(const AdapterSpec& adapter, std::string_view name) {
   for (const auto& [pattern, rank] : adapter.rank_pattern)
-    if (std::regex_match(std::string(name), std::regex("(.*\\.)?(" + pattern + ")"))) return rank;
+    if (matches("(.*\\.)?(" + pattern + ")", name)) return rank;
   return adapter.r;
 }
 

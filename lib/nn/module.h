@@ -86,13 +86,14 @@ class Module {
   template <class F>
   Tensor call(Context& ctx, const Tensor& input, F&& forward) {
     const Scoped name(ctx.module, label_);
-    if (!hooks_) return forward(input);
+    if (!hooks_ || ctx.abandoned) return forward(input);
     const Tensor prepared = hooks_->pre_forward(ctx, *this, input);
-    return hooks_->post_forward(ctx, *this, forward(prepared));
+    Tensor output = forward(prepared);
+    return ctx.abandoned ? output : hooks_->post_forward(ctx, *this, std::move(output));
   }
   /// An input beside that of `call`, as the hooks hand it on.
   Tensor further_input(Context& ctx, const Tensor& input) {
-    return hooks_ && input.defined() ? hooks_->further_input(ctx, *this, input) : input;
+    return hooks_ && input.defined() && !ctx.abandoned ? hooks_->further_input(ctx, *this, input) : input;
   }
 
  protected:

@@ -81,6 +81,10 @@ class StackProfile {
   /// stream that calls them. torch ProcessGroupNCCL.cpp (pytorch/pytorch 148590).
   bool collectives_have_own_stream() const { return v_.torch < Version{2, 8, 0}; }
 
+  /// FSDP1 writes changed parameters back under NO_SHARD too: so in torch 2.14, not in 2.8 (_flat_param.py,
+  /// pytorch/pytorch 154369).
+  bool fsdp1_flattens_written_back() const { return v_.torch >= Version{2, 9, 0}; }
+
   /// torch's fully_shard.
   Fsdp2Behaviour fully_shard() const;
   /// It is there, and accelerate can use it. torch 2.6, accelerate 1.6 (fsdp_version).

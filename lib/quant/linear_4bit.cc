@@ -8,7 +8,7 @@ namespace {
 
 /// tensor.data = tensor.data.to(dtype)
 void replace_data(Context& ctx, const Tensor& tensor, DType dtype) {
-  if (!tensor.defined() || tensor.dtype() == dtype) return;
+  if (ctx.abandoned || !tensor.defined() || tensor.dtype() == dtype) return;
   const Scoped category(ctx.category, tensor.storage().label().category);
   const Tensor cast = empty_like(ctx, tensor, dtype, Op::to_copy);
   tensor.impl()->storage = cast.impl()->storage;

@@ -69,9 +69,11 @@ Json phases_json(const std::vector<PhaseReport>& phases) {
     Json entry{{"name", phase.name},
                {"phase", phase.phase},
                {"peak", figures_json(phase.peak)},
-               {"held", figures_json(phase.held)},
-               {"categories", categories_json(phase.categories)}};
-    if (!phase.inventory.empty()) entry["top_tensors"] = inventory_json(phase.inventory);
+               {"held", figures_json(phase.held)}};
+    if (!phase.inventory.empty()) {
+      entry["categories"] = categories_json(phase.categories);
+      entry["top_tensors"] = inventory_json(phase.inventory);
+    }
     out.push_back(std::move(entry));
   }
   return out;

@@ -274,7 +274,7 @@ std::string_view report_schema() {
     },
     "phase": {
       "type": "object",
-      "required": ["name", "phase", "peak", "held", "categories"],
+      "required": ["name", "phase", "peak", "held"],
       "properties": {
         "name": {"type": "string"},
         "phase": {

@@ -64,12 +64,13 @@ std::optional<DType> Fsdp2Param::reduce_dtype() const {
 
 void Fsdp2Param::allocate_unsharded(Context& ctx) {
   const Shape padded = shape_.with(0, shard_data_.size(0) * options_->world_size);
-  if (unsharded_.defined()) {
-    unsharded_.storage().resize(bytes_of(padded, unsharded_.dtype()).count(), ctx.stream);
+  if (gathered_.defined()) {
+    gathered_.storage().resize(bytes_of(padded, gathered_.dtype()).count(), ctx.stream);
     return;
   }
   const Scoped category(ctx.category, Category::gathered_weights);
-  unsharded_ = empty(ctx, padded, gathered_dtype(), Op::unsharded_parameter).narrow(0, shape_[0]);
+  gathered_ = empty(ctx, padded, gathered_dtype(), Op::unsharded_parameter);
+  unsharded_ = gathered_.narrow(0, shape_[0]);
   unsharded_.impl()->is_view = false;
   set_requires_grad(unsharded_, parameter_->trainable);
 }
@@ -80,7 +81,7 @@ void Fsdp2Param::to_unsharded() {
 
 void Fsdp2Param::to_sharded() {
   if (shown_) parameter_->tensor = sharded_;
-  unsharded_.storage().resize(0, 0);
+  gathered_.storage().resize(0, 0);
 }
 
 void Fsdp2Param::accumulate_grad(Context& ctx) {

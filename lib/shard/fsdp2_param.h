@@ -59,7 +59,10 @@ class Fsdp2Param {
   const Fsdp2Options* options_;
   bool shown_ = true;
   Shape shape_;  ///< whole
-  Tensor shard_data_, sharded_, unsharded_, accumulated_grad_;
+  Tensor shard_data_, sharded_;
+  Tensor gathered_;   ///< padded; all_gather_outputs
+  Tensor unsharded_;  ///< on the same storage, until a module replaces its data (biases of 4-bit layers)
+  Tensor accumulated_grad_;
 };
 
 }  // namespace qlp

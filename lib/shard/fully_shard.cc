@@ -47,6 +47,8 @@ void FullyShard::add(Context& ctx, const std::vector<Module*>& modules, bool res
   std::unique_ptr<Fsdp2Group> group;
   if (!params.empty())
     group = std::make_unique<Fsdp2Group>(std::move(params), reshard_after_forward, shared_.options, shared_.comm);
+  if (group)
+    for (Fsdp2Param& param : group->params()) shard_of_[&param.parameter()] = &param;
   states_.push_back(std::make_unique<Fsdp2State>(shared_, modules, std::move(group)));
   for (Module* module : modules) state_of_[module] = states_.back().get();
 }
@@ -62,12 +64,9 @@ void FullyShard::end(Module& root) {
   });
 }
 
-Fsdp2Param* FullyShard::shard_of(const Parameter& parameter) {
-  for (auto state = states_.rbegin(); state != states_.rend(); ++state)
-    if ((*state)->group())
-      for (Fsdp2Param& param : (*state)->group()->params())
-        if (&param.parameter() == &parameter) return &param;
-  return nullptr;
+Fsdp2Param* FullyShard::shard_of(const Parameter& parameter) const {
+  const auto found = shard_of_.find(&parameter);
+  return found == shard_of_.end() ? nullptr : found->second;
 }
 
 Fsdp2Group* FullyShard::group_of(const Module& module) const {

@@ -31,8 +31,7 @@ class FullyShard {
   /// Gathers, and runs the once-per-forward work of the root.
   Fsdp2State& root() { return *states_.back(); }
   /// What stands for a parameter on this rank; null for an ignored one.
-  /// The shard of a parameter, or null where it is not sharded.
-  Fsdp2Param* shard_of(const Parameter& parameter);
+  Fsdp2Param* shard_of(const Parameter& parameter) const;
   /// The group whose hooks stand on a module; null where there is none.
   Fsdp2Group* group_of(const Module& module) const;
   /// set_requires_gradient_sync
@@ -45,6 +44,7 @@ class FullyShard {
   std::vector<std::unique_ptr<Fsdp2State>> states_;
   std::unordered_map<const Module*, Fsdp2State*> state_of_;
   std::unordered_map<const Parameter*, Tensor> whole_;
+  std::unordered_map<const Parameter*, Fsdp2Param*> shard_of_;  ///< of a parameter in two groups, that of the later
   std::unordered_set<const Parameter*> ignored_;
 };
 

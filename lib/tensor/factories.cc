@@ -7,7 +7,8 @@ namespace qlp {
 namespace {
 
 Ref<Storage> storage_for(Context& ctx, const Shape& shape, DType dtype, Op op, Place place) {
-  return make_ref<Storage>(ctx.device, bytes_of(shape, dtype).count(), ctx.stream, ctx.label(op), place);
+  const std::uint64_t bytes = ctx.abandoned ? 0 : bytes_of(shape, dtype).count();
+  return make_ref<Storage>(ctx.device, bytes, ctx.stream, ctx.label(op), place);
 }
 
 /// Dense strides in the order of `like`'s, or row-major where `like` has holes, overlaps or ties.
@@ -81,7 +82,8 @@ Tensor to_host(Context& ctx, const Tensor& tensor) {
 }
 
 void scratch(Context& ctx, std::uint64_t bytes, Op op) {
-  if (bytes && ctx.place == Place::device) ctx.device.free(ctx.device.allocate(bytes, ctx.stream, ctx.label(op)));
+  if (bytes && ctx.place == Place::device && !ctx.abandoned)
+    ctx.device.free(ctx.device.allocate(bytes, ctx.stream, ctx.label(op)));
 }
 
 }  // namespace qlp

@@ -5,16 +5,6 @@
 
 namespace qlp {
 
-Strides contiguous_strides(const Shape& shape) {
-  Strides strides{};
-  std::int64_t step = 1;
-  for (std::size_t i = shape.rank(); i-- > 0;) {
-    strides[i] = step;
-    step *= shape[static_cast<int>(i)];
-  }
-  return strides;
-}
-
 bool is_contiguous(const Shape& shape, const Strides& strides) {
   std::int64_t step = 1;
   for (std::size_t i = shape.rank(); i-- > 0;) {

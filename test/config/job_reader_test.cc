@@ -124,7 +124,7 @@ TEST_CASE("config/job_reader: all of a QLoRA job") {
   const auto document = read_job_file("configs/llama-3.1-8b-qlora.yaml");
   REQUIRE(document);
   const auto& j = document->job;
-  CHECK(j.loading == Loading::gpu);
+  CHECK(j.loading == Loading::automatic);
   CHECK(j.quantization == QuantizationSpec{.double_quant = true, .quant_storage = DType::bfloat16});
   REQUIRE(j.adapter);
   CHECK(j.adapter->r == 16);

@@ -22,8 +22,8 @@ JobSpec qlora_job() {
   return job;
 }
 
-std::string refused(const JobSpec& job, const Fsdp1& plan) {
-  const auto options = fsdp1_options(job, plan, 0, StackProfile({}));
+std::string refused(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack = StackProfile({})) {
+  const auto options = fsdp1_options(job, plan, 0, stack);
   return options ? "" : options.error().front().code;
 }
 
@@ -82,22 +82,34 @@ TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
     job.training.max_grad_norm = 0;
     CHECK(refused(job, {}).empty());
   }
-  SUBCASE("NO_SHARD with original parameters that are frozen or upcast") {
+  SUBCASE("NO_SHARD with original parameters that are frozen or upcast, up to torch 2.8") {
+    const StackProfile old({.torch = Version{2, 8, 0}});
     const Fsdp1 plan{.sharding_strategy = ShardingStrategy::no_shard, .use_orig_params = true};
-    CHECK(refused(job, plan) == "fsdp1-no-shard-writeback");
-    CHECK(refused(job, {.sharding_strategy = ShardingStrategy::no_shard, .use_orig_params = false}).empty());
+    CHECK(refused(job, plan, old) == "fsdp1-no-shard-writeback");
+    CHECK(refused(job, {.sharding_strategy = ShardingStrategy::no_shard, .use_orig_params = false}, old).empty());
     JobSpec full;
     full.training.bf16 = true;
-    CHECK(refused(full, plan) == "fsdp1-no-shard-writeback");
-    full.training.bf16 = false;
+    CHECK(refused(full, plan, old) == "fsdp1-no-shard-writeback");
     CHECK(refused(full, plan).empty());
+    full.training.bf16 = false;
+    CHECK(refused(full, plan, old).empty());
   }
   SUBCASE("the same on one rank, where FSDP does not shard") {
     job.cluster.world_size = 1;
-    CHECK(refused(job, {}) == "fsdp1-no-shard-writeback");
+    CHECK(refused(job, {}, StackProfile({.torch = Version{2, 8, 0}})) == "fsdp1-no-shard-writeback");
     const auto options = fsdp1_options(job, {.use_orig_params = false}, 0, StackProfile({}));
     REQUIRE(options);
     CHECK_FALSE(options->shards);
+  }
+  SUBCASE("NO_SHARD with frozen embeddings that are shared, in newer torch") {
+    const Fsdp1 plan{.sharding_strategy = ShardingStrategy::no_shard, .use_orig_params = true};
+    CHECK(refused(job, plan).empty());
+    job.model.tie_word_embeddings = true;
+    CHECK(refused(job, plan) == "fsdp1-no-shard-tied");
+    CHECK(refused(job, {.sharding_strategy = ShardingStrategy::no_shard, .use_orig_params = false}).empty());
+    job.adapter.reset();
+    job.quantization.reset();
+    CHECK(refused(job, plan).empty());
   }
 }
 
