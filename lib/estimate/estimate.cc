@@ -1,8 +1,10 @@
 #include "estimate/estimate.h"
 
+#include <stdexcept>
 #include <utility>
 
 #include "estimate/attention_rules.h"
+#include "estimate/closed_form.h"
 #include "estimate/dry_run.h"
 #include "estimate/ledger.h"
 #include "estimate/outside_terms.h"
@@ -21,16 +23,28 @@ void refuse(PlanReport& report, const Diagnostics& reasons) {
   }
 }
 
-PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOptions& options,
-                    ParameterCounts& parameters) {
+/// A job that takes more than can be counted is one that does not run.
+Result<DryRun> countable_dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank) {
+  const auto refusal = [] {
+    return Unexpected{Diagnostics{{.code = "too-large", .message = "it takes more memory than can be counted"}}};
+  };
+  try {
+    return dry_run(job, plan, rank);
+  } catch (const OutOfMemory&) {
+    return refusal();
+  } catch (const std::overflow_error&) {
+    return refusal();
+  }
+}
+
+PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOptions& options) {
   PlanReport report;
   report.plan = plan;
-  auto run = dry_run(job, plan.plan, options.rank);
+  auto run = countable_dry_run(job, plan.plan, options.rank);
   if (!run) {
     refuse(report, run.error());
     return report;
   }
-  parameters = {run->elements.total, run->elements.trainable};
   report.outside = outside_terms(job, plan);
   RankReport rank = rank_report(*run, options.rank, options.phase_inventories);
   // Blocks that wait for a stream make the peaks depend on how far the GPU lags; the verdict is from the worse side.
@@ -56,13 +70,14 @@ PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOpt
 Report estimate(const JobSpec& job, const EstimateOptions& options) {
   Report report;
   report.job = job;
+  report.parameters = count_parameters(job);
   report.diagnostics = attention_warnings(job, StackProfile(job.stack));
   std::vector<const NamedPlan*> plans;
   for (const NamedPlan& plan : job.plans)
     if (!options.only_plan || plan.name == *options.only_plan) plans.push_back(&plan);
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (options.on_progress) options.on_progress(plans[i]->name, i, plans.size());
-    report.plans.push_back(run_plan(job, *plans[i], options, report.parameters));
+    report.plans.push_back(run_plan(job, *plans[i], options));
   }
   recommend(report);
   return report;

@@ -29,7 +29,8 @@ Tensor flatten(Context& ctx, const std::vector<Tensor>& tensors, const Bucket& b
 
 }  // namespace
 
-std::vector<Bucket> assign_buckets(const std::vector<Tensor>& tensors, const std::vector<std::uint64_t>& limits) {
+std::vector<Bucket> assign_buckets(const std::vector<Tensor>& tensors, const std::vector<std::uint64_t>& limits,
+                                   BucketOrder order) {
   std::vector<OpenBucket> open;
   std::vector<Bucket> closed;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -45,7 +46,8 @@ std::vector<Bucket> assign_buckets(const std::vector<Tensor>& tensors, const std
   }
   for (OpenBucket& bucket : open)
     if (!bucket.members.empty()) closed.push_back(std::move(bucket.members));
-  std::sort(closed.begin(), closed.end(), [](const Bucket& a, const Bucket& b) { return a.front() < b.front(); });
+  if (order == BucketOrder::by_first_tensor)
+    std::sort(closed.begin(), closed.end(), [](const Bucket& a, const Bucket& b) { return a.front() < b.front(); });
   return closed;
 }
 

@@ -12,10 +12,16 @@ namespace qlp {
 /// Indices of the tensors that share a flat buffer.
 using Bucket = std::vector<std::size_t>;
 
+enum class BucketOrder {
+  by_first_tensor,
+  as_closed,  ///< those that never reached their limit come last
+};
+
 /// Packs tensors of one dtype, in the order given: a bucket is closed once it has reached its limit, so it may exceed
-/// it. The n-th bucket of a dtype has the n-th of `limits` (bytes), the later ones the last. Sorted by first tensor
+/// it. The n-th bucket of a dtype has the n-th of `limits` (bytes), the later ones the last
 /// (compute_bucket_assignment_by_size in torch/csrc/distributed/c10d/reducer.cpp, torch 2.4 to 2.14).
-std::vector<Bucket> assign_buckets(const std::vector<Tensor>& tensors, const std::vector<std::uint64_t>& limits);
+std::vector<Bucket> assign_buckets(const std::vector<Tensor>& tensors, const std::vector<std::uint64_t>& limits,
+                                   BucketOrder order = BucketOrder::by_first_tensor);
 
 /// What DDP broadcasts at once (distributed.py, broadcast_bucket_size; fsdp/_init_utils.py,
 /// PARAM_BROADCAST_BUCKET_SIZE).

@@ -1,5 +1,6 @@
 #include "shard/reducer.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -23,7 +24,9 @@ Reducer::Reducer(Context& ctx, const ReducerOptions& options, const std::vector<
   const Scoped category(ctx.category, Category::communication_buffers);
   verify_shapes(ctx);
   broadcast_coalesced(ctx, states);
-  make_buckets(ctx, assign_buckets(parameters_, {std::numeric_limits<std::uint64_t>::max()}));
+  std::vector<Bucket> buckets = assign_buckets(parameters_, {std::numeric_limits<std::uint64_t>::max()});
+  std::reverse(buckets.begin(), buckets.end());  // distributed.py, _ddp_init_helper
+  make_buckets(ctx, buckets);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     accumulators_.push_back(gradient_edge(parameters_[i]).node);
     accumulators_.back()->post_hooks().push_back([this, i](Context&) { gradient_ready(i); });
@@ -46,7 +49,7 @@ std::vector<Bucket> Reducer::assign(const std::vector<std::size_t>& order,
                                     const std::vector<std::uint64_t>& limits) const {
   std::vector<Tensor> tensors;
   for (const std::size_t i : order) tensors.push_back(parameters_[i]);
-  std::vector<Bucket> buckets = assign_buckets(tensors, limits);
+  std::vector<Bucket> buckets = assign_buckets(tensors, limits, BucketOrder::as_closed);
   for (Bucket& bucket : buckets)
     for (std::size_t& member : bucket) member = order[member];
   return buckets;

@@ -135,6 +135,7 @@ TEST_CASE("shard/ddp: a bucket is closed once it has reached its limit, by dtype
                                     make(300, DType::float32), make(1, DType::bfloat16)};
   CHECK(assign_buckets(tensors, {1000}) == std::vector<Bucket>{{0, 2}, {1, 4}, {3}});
   CHECK(assign_buckets(tensors, {400, 10000}) == std::vector<Bucket>{{0}, {1, 4}, {2, 3}});
+  CHECK(assign_buckets(tensors, {1000}, BucketOrder::as_closed) == std::vector<Bucket>{{0, 2}, {3}, {1, 4}});
 }
 
 TEST_CASE("shard/ddp: a coalesced broadcast has two buffers in flight, and none for a tensor alone") {
