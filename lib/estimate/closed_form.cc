@@ -142,7 +142,7 @@ class Flat {
 class ByRows {
  public:
   ByRows(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack)
-      : job_(job), plan_(plan), rank_(rank) {
+      : job_(job), plan_(plan), rank_(rank), quant_(stack.quant()) {
     if (job.training.bf16) upcast_ = stack.fsdp2_upcast();
     // accelerate looks at the dtype of the model, or for 4-bit weights.
     const bool none = (upcast_ == Fsdp2Upcast::trained_parameters && job.quantization) ||
@@ -167,10 +167,19 @@ class ByRows {
       const std::int64_t cuts = cuts_table_twice_ && copies_table && weight.kind == WeightKind::table ? 2 : 1;
       of(sums, category_of(weight)) += bytes_of(cuts * part * weight.width, dtype);
       if (weight.trained) of(sums, Category::optimizer_state) += moments(job_, own * weight.width, dtype);
+      add_cast_bias(weight, sums);
     }
   }
 
  private:
+  /// The gathered bias of a 4-bit layer, whole, stays where it was cast.
+  void add_cast_bias(ListedWeight weight, CategoryBytes& sums) const {
+    if (weight.kind != WeightKind::bias || !job_.quantization) return;
+    if (job_.training.bf16) weight.dtype = weight.input = DType::bfloat16;
+    const DType in_use = dtype_in_use(job_, quant_, weight);
+    if (in_use != weight.dtype) of(sums, Category::gathered_weights) += bytes_of(weight.stored(), in_use);
+  }
+
   DType dtype_of(const ListedWeight& weight) const {
     const bool all = upcast_ == Fsdp2Upcast::whole_model;
     const bool trained = upcast_ == Fsdp2Upcast::trained_parameters && weight.trained;
@@ -180,6 +189,7 @@ class ByRows {
   const JobSpec& job_;
   const Fsdp2& plan_;
   std::int64_t rank_;
+  QuantBehaviour quant_;
   Fsdp2Upcast upcast_ = Fsdp2Upcast::none;
   bool cuts_table_twice_ = false;
 };

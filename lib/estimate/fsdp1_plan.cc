@@ -53,12 +53,11 @@ void check_quantized(const JobSpec& job, Diagnostics& refusals) {
 /// is then never reduced; FSDP's clip_grad_norm_ takes gradients of one dtype only (peft dora.py, torch
 /// fully_sharded_data_parallel.py).
 void check_adapter(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
-  const bool mixed_precision = job.training.bf16 || job.quantization;
   if (job.adapter->use_dora && plan.use_orig_params && shards(job, plan))
     refusals.push_back(refusal("fsdp1-dora",
                                "DoRA reads whole weights of lora_A where FSDP1 with use_orig_params holds a shard",
                                "adapter.use_dora", "plan fsdp2 instead"));
-  else if (job.adapter->use_dora && mixed_precision)
+  else if (job.adapter->use_dora && job.training.mixed_precision())
     refusals.push_back(refusal("fsdp1-dora",
                                "DoRA uses each FSDP1 unit twice: under mixed precision the second gradient is left in "
                                "16 bit, at which clipping and the optimizer stop",

@@ -72,6 +72,13 @@ TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
     CHECK(refused(job, {.use_orig_params = false}) == "fsdp1-dora");
     job.training.bf16 = false;
     CHECK(refused(job, {.use_orig_params = false}).empty());
+    CHECK(refused(job, {.sharding_strategy = ShardingStrategy::no_shard, .use_orig_params = true}).empty());
+    job = qlora_job();
+    job.adapter->use_dora = true;
+    job.adapter->dtype = DType::bfloat16;
+    CHECK(refused(job, {.use_orig_params = false}) == "fsdp1-dora");
+    job.training.bf16 = false;
+    CHECK(refused(job, {.use_orig_params = false}).empty());
   }
   SUBCASE("gradients of two dtypes that are clipped") {
     job = lora_job();
