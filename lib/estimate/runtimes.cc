@@ -13,10 +13,11 @@ namespace {
 
 using Made = Result<std::unique_ptr<ShardingRuntime>>;
 
-Made ddp(const JobSpec& job, const Ddp& plan) {
+Made ddp(const JobSpec& job, const Ddp& plan, const StackProfile& stack) {
   const ReducerOptions options{.world_size = job.cluster.world_size,
                                .bucket_cap_mb = plan.bucket_cap_mb,
-                               .gradient_as_bucket_view = plan.gradient_as_bucket_view};
+                               .gradient_as_bucket_view = plan.gradient_as_bucket_view,
+                               .holds_replaced = !stack.collectives_have_own_stream()};
   return std::unique_ptr<ShardingRuntime>(std::make_unique<DdpRuntime>(options));
 }
 
@@ -40,7 +41,7 @@ Result<std::unique_ptr<ShardingRuntime>> make_runtime(const JobSpec& job, const 
       [&](const auto& chosen) -> Made {
         using Plan = std::decay_t<decltype(chosen)>;
         if constexpr (std::is_same_v<Plan, Single>) return std::make_unique<ShardingRuntime>();
-        if constexpr (std::is_same_v<Plan, Ddp>) return ddp(job, chosen);
+        if constexpr (std::is_same_v<Plan, Ddp>) return ddp(job, chosen, stack);
         if constexpr (std::is_same_v<Plan, Fsdp1>) return fsdp1(job, chosen, rank, stack);
         if constexpr (std::is_same_v<Plan, Fsdp2>) return fsdp2(job, chosen, rank, stack);
       },

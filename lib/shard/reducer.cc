@@ -58,9 +58,10 @@ std::vector<Bucket> Reducer::assign(const std::vector<std::size_t>& order,
 void Reducer::make_buckets(Context& ctx, const std::vector<Bucket>& buckets) {
   const Scoped category(ctx.category, Category::communication_buffers);
   views_.assign(parameters_.size(), Tensor());
-  // c10d holds a bucket until its sum is done (recordStream, before torch 2.8), or from then until the first collective
-  // after its watchdog has looked, which it does every 100 ms (ProcessGroupNCCL.cpp, shelvesToUnstash_).
-  for (const Tensor& old : buckets_) old.storage().record_stream(kCollectiveStream);
+  if (options_.holds_replaced)
+    replaced_ = std::move(buckets_);
+  else
+    for (const Tensor& old : buckets_) old.storage().record_stream(kCollectiveStream);
   buckets_.clear();
   for (const Bucket& bucket : buckets) {
     std::int64_t numel = 0;
@@ -89,6 +90,7 @@ void Reducer::prepare_forward(Context& ctx) {
 void Reducer::gradient_ready(std::size_t index) {
   if (!sync_) return;
   if (!rebuilt_) ready_order_.push_back(index);
+  replaced_.clear();
   if (options_.gradient_as_bucket_view) set_grad(parameters_[index], views_[index]);
 }
 

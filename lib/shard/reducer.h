@@ -13,6 +13,10 @@ struct ReducerOptions {
   std::int64_t world_size = 1;
   std::int64_t bucket_cap_mb = 25;  ///< 25 is the default, with which the first bucket is closed at 1 MiB
   bool gradient_as_bucket_view = false;
+  /// How c10d keeps buckets that others replace. Before torch 2.8 until their sum is done (recordStream). From then on
+  /// until the first collective after its watchdog has looked, which it does every 100 ms (ProcessGroupNCCL.cpp,
+  /// shelvesToUnstash_): a race, which the next backward pass mostly ends, as is taken here.
+  bool holds_replaced = false;
 };
 
 /// With find_unused_parameters off. Hooks on the parameters refer to the reducer: it stays where it is, and outlives
@@ -44,6 +48,7 @@ class Reducer {
   std::vector<Tensor> parameters_;
   std::vector<Ref<Node>> accumulators_;  ///< kept alive, with a hook on each
   std::vector<Tensor> buckets_;          ///< flat
+  std::vector<Tensor> replaced_;         ///< the buckets before, as far as they are held
   std::vector<Tensor> views_;            ///< of the buckets, one per parameter
   std::vector<std::size_t> ready_order_;
   bool sync_ = true;

@@ -34,7 +34,7 @@ std::int64_t peak_of(const JobSpec& job, const char* name) {
   return 0;
 }
 
-std::int64_t held(const DryRun& dry) { return dry.end.requested.current; }
+std::int64_t held(const DryRun& dry) { return static_cast<std::int64_t>(dry.end.requested.current); }
 
 }  // namespace
 

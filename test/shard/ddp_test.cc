@@ -128,6 +128,25 @@ TEST_CASE("shard/ddp: the old bucket may wait for the stream of the collectives"
   CHECK(job.dry.timeline.waits_for_streams());
 }
 
+TEST_CASE("shard/ddp: or is held until the next backward pass that sums gradients") {
+  SixLayers job;
+  job.wrap({.holds_replaced = true});
+  job.forward_backward();
+  job.zero_grad();
+  CHECK(job.now() == 40);
+  job.reducer->prepare_forward(job.dry.ctx);
+  CHECK_FALSE(job.dry.timeline.waits_for_streams());
+  CHECK(job.now() == 56);
+  job.reducer->set_sync(false);
+  job.forward_backward();
+  job.zero_grad();
+  CHECK(job.now() == 56);
+  job.reducer->set_sync(true);
+  job.forward_backward();
+  job.zero_grad();
+  CHECK(job.now() == 40);
+}
+
 TEST_CASE("shard/ddp: a bucket is closed once it has reached its limit, by dtype") {
   DryDevice dry;
   const auto make = [&](std::int64_t numel, DType dtype) { return empty(dry.ctx, {numel}, dtype, Op::parameter); };
