@@ -26,12 +26,12 @@ template <class T>
 class Ref {
  public:
   Ref() = default;
-  Ref(std::nullptr_t) {}
+  Ref(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): as std::shared_ptr
   explicit Ref(T* object) : object_(object) { add(); }
   Ref(const Ref& other) : object_(other.object_) { add(); }
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   template <class U>
-  Ref(Ref<U> other) : object_(other.detach()) {}
+  Ref(Ref<U> other) : object_(other.detach()) {}  // NOLINT(google-explicit-constructor): of a base class
   Ref& operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
     return *this;

@@ -67,7 +67,7 @@ TEST_CASE("estimate/old_stacks: the logits of the model's own dtype are gone bef
     job.training.gradient_checkpointing = GradientCheckpointing::reentrant;
     return peak_of(job, "micro2.forward");
   };
-  const std::int64_t half = 16 * 500'000 * 2;
+  const std::int64_t half = std::int64_t{16} * 500'000 * 2;
   const std::int64_t saved = forward(k4481) - forward(k4433);
   CHECK(saved > half - half / 100);
   CHECK(saved < half + half / 100);
