@@ -12,7 +12,7 @@ namespace qlp {
 namespace {
 
 struct ReentrantBackward final : Node {
-  ReentrantBackward(Context& ctx) : Node(ctx), autocast_(ctx.autocast.enabled) {}
+  explicit ReentrantBackward(Context& ctx) : Node(ctx), autocast_(ctx.autocast.enabled) {}
   Region region;
   SavedTensor input;
 
