@@ -11,7 +11,7 @@ namespace {
 Tensor additive(Context& ctx, const Tensor& mask, DType dtype, const AttentionBehaviour& behaviour) {
   if (mask.dtype() != DType::boolean) return mask;
   if (!behaviour.converts_mask_by_where) {
-    const Tensor zeros = empty(ctx, mask.shape(), dtype, Op::zeros);
+    Tensor zeros = empty(ctx, mask.shape(), dtype, Op::zeros);
     scratch(ctx, bytes_of(mask.shape(), DType::boolean).count(), Op::ne);
     return zeros;
   }

@@ -117,7 +117,7 @@ Tensor fused_linear_cross_entropy(Context& ctx, const Tensor& input, const Tenso
   const auto node = record<FusedLossBackward>(ctx, input, weight);
   const Scoped no_grad(ctx.grad_enabled, false);
   FusedLoss fused(ctx, input, weight, behaviour);
-  const Tensor loss = fused.run();
+  Tensor loss = fused.run();
   if (node) {
     node->input.save(ctx, fused.grad_input);
     if (fused.grad_weight.defined()) node->weight.save(ctx, fused.grad_weight);
@@ -135,7 +135,7 @@ Tensor liger_causal_lm_loss(Context& ctx, const Tensor& hidden, const Tensor& he
   const Tensor padded = empty(ctx, {batch, rows + 1}, DType::int64, Op::pad);
   const Tensor shifted = contiguous(ctx, padded.narrow(1, rows));
   const Tensor flat = reshape(ctx, hidden, {batch * rows, hidden.size(-1)});
-  const Tensor loss = fused_linear_cross_entropy(ctx, flat, head, *behaviour.liger);
+  Tensor loss = fused_linear_cross_entropy(ctx, flat, head, *behaviour.liger);
   return loss_per_item(ctx, loss, num_items, behaviour);
 }
 

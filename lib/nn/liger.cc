@@ -66,7 +66,7 @@ struct GatedBackward final : Node {
 Tensor liger_rms_norm(Context& ctx, const Tensor& input, const Tensor& weight, const LigerNorm& options) {
   const auto node = record<NormBackward>(ctx, input, weight);
   const Tensor x = dense(ctx, input);
-  const Tensor out = empty(ctx, x.shape(), x.dtype(), Op::rms_norm);
+  Tensor out = empty(ctx, x.shape(), x.dtype(), Op::rms_norm);
   const Tensor rstd = empty(ctx, {x.numel() / x.size(-1)}, DType::float32, Op::rms_norm);
   if (node) {
     node->options = options;
@@ -87,7 +87,7 @@ Rotated liger_rope(Context& ctx, const Tensor& q, const Tensor& k, const RotaryT
 Tensor liger_gated_product(Context& ctx, const Tensor& gate, const Tensor& up) {
   const auto node = record<GatedBackward>(ctx, gate, up);
   const Tensor a = dense(ctx, gate), b = dense(ctx, up);
-  const Tensor out = empty(ctx, a.shape(), a.dtype(), Op::mul);
+  Tensor out = empty(ctx, a.shape(), a.dtype(), Op::mul);
   if (node) node->gate.save(ctx, a), node->up.save(ctx, b);
   set_history(out, node);
   return out;
