@@ -2,13 +2,11 @@
 
 #include "autograd/attention.h"
 #include "autograd/record.h"
+#include "base/rounding.h"
 #include "tensor/factories.h"
 
 namespace qlp {
 namespace {
-
-std::int64_t ceil_div(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit; }
-std::int64_t round_up_to(std::int64_t n, std::int64_t unit) { return ceil_div(n, unit) * unit; }
 
 /// A backward kernel's tile: `queries` x `keys`, in steps of `columns` of the head (cutlassB.h, kernel_backward.h).
 struct Tile {
@@ -43,7 +41,7 @@ std::int64_t workspace_bytes(const Tile& tile, std::int64_t batch_heads, std::in
   constexpr std::int64_t kLock = 4;  // of 32 bits: lock, counter, padding
   std::int64_t elements =
       ceil_div(rows, tile.queries) * ceil_div(width, tile.columns) * (tile.queries * tile.columns + kLock);
-  if (tile.accumulates_keys) elements += 2 * splits * tile.keys * round_up_to(width, tile.queries);
+  if (tile.accumulates_keys) elements += 2 * splits * tile.keys * round_up(width, tile.queries);
   return batch_heads * elements * static_cast<std::int64_t>(sizeof(float));
 }
 
@@ -112,7 +110,7 @@ Tensor efficient_attention(Context& ctx, const Tensor& q, const Tensor& k, const
   }
   const Tensor laid = empty(ctx, {batch, rows, heads, width}, q.dtype(), kOp);
   constexpr std::int64_t kAlignLse = 32;  // kernel_forward.h
-  const std::int64_t lse_rows = records(ctx, q, k, v) ? round_up_to(rows, kAlignLse) : 0;
+  const std::int64_t lse_rows = records(ctx, q, k, v) ? round_up(rows, kAlignLse) : 0;
   const Tensor lse = empty(ctx, {batch, heads, lse_rows}, DType::float32, kOp);
   // Heads wider than 128 are summed in global memory, in float32.
   if (width > 128 && q.dtype() != DType::float32) scratch(ctx, bytes_of(laid.shape(), DType::float32).count(), kOp);

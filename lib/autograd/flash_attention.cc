@@ -4,16 +4,14 @@
 
 #include "autograd/attention.h"
 #include "autograd/record.h"
+#include "base/rounding.h"
 #include "tensor/factories.h"
 
 namespace qlp {
 namespace {
 
-std::int64_t ceil_div(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit; }
-std::int64_t round_up_to(std::int64_t n, std::int64_t unit) { return ceil_div(n, unit) * unit; }
-
 /// Head widths that the kernels are made for (flash_api.cpp, head_size_rounded).
-std::int64_t padded_width(std::int64_t width) { return width <= 192 ? round_up_to(width, 32) : 256; }
+std::int64_t padded_width(std::int64_t width) { return width <= 192 ? round_up(width, 32) : 256; }
 
 /// Into how many parts the keys are split when there are too few blocks of queries to fill the GPU: the first number
 /// that comes within 15 % of the best use of whole waves (flash_api.cpp, num_splits_heuristic).
@@ -54,7 +52,7 @@ struct FlashBackward final : Node {
       result[0] = empty_like(ctx, qs, Op::flash_backward);
       result[1] = empty_like(ctx, ks, Op::flash_backward);
       result[2] = empty_like(ctx, vs, Op::flash_backward);
-      const std::int64_t padded = round_up_to(rows, 128);
+      const std::int64_t padded = round_up(rows, 128);
       const Tensor softmax_d = empty(ctx, {batch, heads, padded}, DType::float32, Op::flash_backward);
       const Tensor dq_sum = empty(ctx, {batch, padded, heads, padded_width(width)}, DType::float32, Op::flash_backward);
       Tensor dk_expanded, dv_expanded;

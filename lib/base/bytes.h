@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "base/rounding.h"
+
 namespace qlp {
 
 class Bytes {
@@ -38,7 +40,7 @@ class Bytes {
 };
 
 /// Rounds up to a multiple of `unit` (not 0).
-constexpr Bytes round_up(Bytes amount, std::uint64_t unit) { return Bytes{(amount.count() + unit - 1) / unit * unit}; }
+constexpr Bytes round_up(Bytes amount, std::uint64_t unit) { return Bytes{round_up(amount.count(), unit)}; }
 
 /// A signed difference between two amounts: headroom, error, growth.
 class ByteDelta {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/overloaded.h"
+#include "base/rounding.h"
 #include "estimate/weight_list.h"
 #include "plan/stack_profile.h"
 #include "quant/quant_state.h"
@@ -17,9 +18,6 @@ namespace {
 using Weights = std::vector<ListedWeight>;
 
 constexpr std::int64_t kStepBytes = 4;  // a float32 on the GPU for each trained tensor
-
-std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::int64_t round_up_to(std::int64_t a, std::int64_t unit) { return div_up(a, unit) * unit; }
 
 Bytes& of(CategoryBytes& sums, Category category) { return sums[static_cast<std::size_t>(category)]; }
 
@@ -97,12 +95,12 @@ class Flat {
     std::vector<std::int64_t> starts;
     std::int64_t numel = 0;
     for (const ListedWeight& weight : unit) {
-      starts.push_back(round_up_to(numel, aligned));
+      starts.push_back(round_up(numel, aligned));
       numel = starts.back() + weight.stored();
     }
-    if (plan_.use_orig_params) numel = round_up_to(numel, world_size);
+    if (plan_.use_orig_params) numel = round_up(numel, world_size);
     const bool shards = plan_.sharding_strategy == ShardingStrategy::full_shard;
-    const std::int64_t part = shards ? div_up(numel, world_size) : numel;
+    const std::int64_t part = shards ? ceil_div(numel, world_size) : numel;
     const std::int64_t from = shards ? part * rank_ : 0;
 
     // accelerate trains flat parameters in float32 under mixed precision.
@@ -161,7 +159,7 @@ class ByRows {
         of(sums, Category::parameters) += bytes_of(weight.stored(), weight.dtype);
         continue;
       }
-      const std::int64_t part = div_up(weight.rows, job_.cluster.world_size);  // on all ranks alike, padded
+      const std::int64_t part = ceil_div(weight.rows, job_.cluster.world_size);  // on all ranks alike, padded
       const std::int64_t own = std::clamp(weight.rows - part * rank_, std::int64_t{0}, part);
       const DType dtype = dtype_of(weight);
       const std::int64_t cuts = cuts_table_twice_ && copies_table && weight.kind == WeightKind::table ? 2 : 1;
@@ -174,7 +172,6 @@ class ByRows {
  private:
   /// The gathered bias of a 4-bit layer, whole, stays where it was cast.
   void add_cast_bias(ListedWeight weight, CategoryBytes& sums) const {
-    if (weight.kind != WeightKind::bias || !job_.quantization) return;
     if (job_.training.bf16) weight.dtype = weight.input = DType::bfloat16;
     const DType in_use = dtype_in_use(job_, quant_, weight);
     if (in_use != weight.dtype) of(sums, Category::gathered_weights) += bytes_of(weight.stored(), in_use);
@@ -203,8 +200,8 @@ Bytes quant_state(const JobSpec& job, const Weights& weights, const QuantBehavio
   std::int64_t floats = nested ? kNestedTable : 0, bytes = 0;
   for (const ListedWeight& weight : weights) {
     if (weight.kind != WeightKind::packed) continue;
-    const std::int64_t blocks = div_up(weight.elements, FourBitFormat::kBlocksize);
-    floats += kTable + (nested ? 1 + div_up(blocks, FourBitFormat::kNestedBlocksize) : blocks);
+    const std::int64_t blocks = ceil_div(weight.elements, FourBitFormat::kBlocksize);
+    floats += kTable + (nested ? 1 + ceil_div(blocks, FourBitFormat::kNestedBlocksize) : blocks);
     if (nested && behaviour.own_statistics) floats += kNestedTable;
     if (nested) bytes += blocks;
   }

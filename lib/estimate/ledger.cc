@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/overloaded.h"
+#include "base/rounding.h"
 #include "estimate/outside_terms.h"
 #include "plan/gpu_catalogue.h"
 
@@ -55,7 +56,7 @@ Resources resources_of(const PlanReport& plan, const JobSpec& job) {
   Resources need;
   need.gpus = ranks_of(job, plan.plan);
   need.gpus_per_node = std::min(need.gpus, cluster.gpus_per_node);
-  need.nodes = (need.gpus + need.gpus_per_node - 1) / need.gpus_per_node;
+  need.nodes = ceil_div(need.gpus, need.gpus_per_node);
   // A plan that runs by giving its cache back needs less than device_used; without a search, what it was tried with.
   need.gpu_memory = plan.cache_given_back
                         ? (peak.required_device ? *peak.required_device + margin_of(cluster) : peak.capacity)

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/rounding.h"
+
 namespace qlp {
 namespace {
 
@@ -21,14 +23,10 @@ constexpr std::uint64_t kTooMuch = std::uint64_t{1} << 60;
 /// Ages of segments are told apart in the bits of a rank above those of an offset in a segment, in units of 512 bytes.
 constexpr unsigned kAgeShift = 40;
 
-constexpr std::uint64_t round_up_to(std::uint64_t bytes, std::uint64_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
 /// Up to the next of `divisions` equal steps between two powers of two (roundup_power2_next_division).
 std::uint64_t round_up_to_division(std::uint64_t bytes, std::uint64_t divisions) {
   const std::uint64_t step = std::bit_floor(bytes) / divisions;
-  return round_up_to(bytes, step);
+  return round_up(bytes, step);
 }
 
 constexpr std::uint64_t bit(StreamId stream) { return std::uint64_t{1} << stream; }
@@ -59,7 +57,7 @@ std::uint64_t CachingAllocator::rounded_to_power2(std::uint64_t bytes) const {
 std::uint64_t CachingAllocator::segment_size(std::uint64_t size) const {
   if (size <= kSmallSize) return kSmallBuffer;
   if (size < kMinLargeAlloc) return config_.large_segment_size;
-  return round_up_to(size, kRoundLarge);
+  return round_up(size, kRoundLarge);
 }
 
 CachingAllocator::StreamState& CachingAllocator::new_stream(StreamId stream) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/rounding.h"
 #include "memory/caching_allocator.h"
 
 namespace qlp {
@@ -57,7 +58,7 @@ CachedBlock* CachingAllocator::find_address_space(Pool& pool, StreamId stream, s
   // An eighth more than the device has, for pages that move to the end (find_expandable_block).
   const std::uint64_t page = page_size(pool);
   const std::uint64_t wanted = source_->capacity() + source_->capacity() / 8;
-  const std::uint64_t bytes = std::max((wanted + page - 1) / page, (size + page - 1) / page) * page;
+  const std::uint64_t bytes = round_up(std::max(wanted, size), page);
   CachedBlock* block = whole_segment(pool, stream, source_->reserve(bytes), bytes);
   block->mapped = false;
   block->expandable = true;
@@ -68,7 +69,7 @@ CachedBlock* CachingAllocator::find_address_space(Pool& pool, StreamId stream, s
 bool CachingAllocator::map(CachedBlock* block, std::uint64_t size) {
   Pool& pool = *block->pool;
   const std::uint64_t page = page_size(pool);
-  const std::uint64_t bytes = (size + page - 1) / page * page;
+  const std::uint64_t bytes = round_up(size, page);
   if (!source_->map(block->address, bytes)) return false;
   const std::uint64_t address = block->address;
 
@@ -88,7 +89,7 @@ void CachingAllocator::unmap(CachedBlock* block) {
   Pool& pool = *block->pool;
   const std::uint64_t page = page_size(pool);
   const std::uint64_t base = block->segment_base;
-  const std::uint64_t begin = base + (block->address - base + page - 1) / page * page;
+  const std::uint64_t begin = base + round_up(block->address - base, page);
   const std::uint64_t end = base + (block->address + block->size - base) / page * page;
   if (begin >= end) return;
   pool.free.erase(block);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/rounding.h"
 #include "memory/segment_source.h"
 
 namespace qlp {
@@ -82,7 +83,7 @@ ReplayOutcome replay(const Timeline& timeline, const AllocatorConfig& config, st
 
 std::uint64_t least_memory(const Timeline& timeline, const AllocatorConfig& config, EventPolicy policy) {
   const MemoryStats free_running = replay(timeline, config, CounterSource::kUnlimited, policy).stats;
-  std::uint64_t runs = (free_running.reserved.peak + kStep - 1) / kStep;
+  std::uint64_t runs = ceil_div(free_running.reserved.peak, kStep);
   std::uint64_t dies = free_running.allocated.peak == 0 ? 0 : (free_running.allocated.peak - 1) / kStep;
   while (runs - dies > 1) {
     const std::uint64_t middle = dies + (runs - dies) / 2;

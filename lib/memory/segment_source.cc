@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/rounding.h"
+
 namespace qlp {
 namespace {
 
 /// The driver gives memory in pages of this size (cuMemGetAllocationGranularity).
 constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
 
-constexpr std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+constexpr std::uint64_t whole_pages(std::uint64_t bytes) { return round_up(bytes, kPage); }
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "autograd/pointwise.h"
 #include "autograd/record.h"
 #include "autograd/views.h"
+#include "base/rounding.h"
 #include "nn/loss.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
@@ -48,8 +49,8 @@ class FusedLoss {
     const Tensor mask = empty(ctx_, {rows}, DType::boolean, Op::ne);
     count_items(rows);
 
-    const std::int64_t parts = (vocabulary + width - 1) / width;
-    const auto even = static_cast<std::uint64_t>((rows + parts - 1) / parts);
+    const std::int64_t parts = ceil_div(vocabulary, width);
+    const auto even = static_cast<std::uint64_t>(ceil_div(rows, parts));
     auto chunk = static_cast<std::int64_t>(std::bit_ceil(even));
     if (behaviour_.loss_reuses_buffer) chunk = std::min(chunk, rows);
     const bool writes_out = behaviour_.loss_reuses_buffer && input_.dtype() == weight_.dtype() &&

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "autograd/node.h"
+#include "base/rounding.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -15,7 +16,7 @@ constexpr std::int64_t kChunk = 65536;  // elements; MultiTensorApply.cuh, kChun
 
 std::vector<Tensor> foreach_norm(Context& ctx, const std::vector<Tensor>& gradients) {
   std::int64_t chunks = 1;
-  for (const Tensor& gradient : gradients) chunks = std::max(chunks, (gradient.numel() + kChunk - 1) / kChunk);
+  for (const Tensor& gradient : gradients) chunks = std::max(chunks, ceil_div(gradient.numel(), kChunk));
   const auto count = static_cast<std::int64_t>(gradients.size());
   const Tensor partial = empty(ctx, {count * chunks}, DType::float32, Op::foreach_norm);
   std::vector<Tensor> norms;

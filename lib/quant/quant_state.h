@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "base/rounding.h"
 #include "base/shape.h"
 #include "tensor/context.h"
 
@@ -17,11 +18,9 @@ struct FourBitFormat {
   DType storage = DType::uint8;  ///< dtype of the tensor that carries the packed values
 };
 
-constexpr std::int64_t absmax_count(std::int64_t weights) {
-  return (weights + FourBitFormat::kBlocksize - 1) / FourBitFormat::kBlocksize;
-}
+constexpr std::int64_t absmax_count(std::int64_t weights) { return ceil_div(weights, FourBitFormat::kBlocksize); }
 constexpr std::int64_t nested_absmax_count(std::int64_t weights) {
-  return (absmax_count(weights) + FourBitFormat::kNestedBlocksize - 1) / FourBitFormat::kNestedBlocksize;
+  return ceil_div(absmax_count(weights), FourBitFormat::kNestedBlocksize);
 }
 /// Elements of the packed tensor, whose shape is [that, 1].
 constexpr std::int64_t packed_count(std::int64_t weights, DType storage) {

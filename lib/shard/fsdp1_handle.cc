@@ -5,6 +5,7 @@
 
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
+#include "base/rounding.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -81,7 +82,7 @@ void FlatParamHandle::pad(Context& ctx, std::int64_t numel, std::vector<Tensor>&
 
 void FlatParamHandle::shard(Context& ctx) {
   const std::int64_t ranks = shards() ? options_->world_size : 1, rank = shards() ? options_->rank : 0;
-  shard_numel_ = (numel_ + ranks - 1) / ranks;
+  shard_numel_ = ceil_div(numel_, ranks);
   const std::int64_t first = shard_numel_ * rank;
   for (Piece& piece : pieces_) {
     const std::int64_t start = std::max(piece.offset, first);

@@ -4,18 +4,15 @@
 #include <utility>
 
 #include "autograd/node.h"
+#include "base/rounding.h"
 #include "tensor/factories.h"
 
 namespace qlp {
-namespace {
-
-std::int64_t div_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-}  // namespace
+namespace {}  // namespace
 
 Fsdp2Param::Fsdp2Param(Context& ctx, Parameter& parameter, const Tensor& whole, const Fsdp2Options& options)
     : parameter_(&parameter), options_(&options), shape_(whole.shape()) {
-  const std::int64_t padded = div_up(shape_[0], options.world_size);
+  const std::int64_t padded = ceil_div(shape_[0], options.world_size);
   const std::int64_t rows = std::clamp(shape_[0] - padded * options.rank, std::int64_t{0}, padded);
   const Scoped category(ctx.category, whole.storage().label().category);
   shard_data_ = empty(ctx, shape_.with(0, padded), whole.dtype(), Op::parameter);

@@ -1,5 +1,7 @@
 #include "tensor/cub_scratch.h"
 
+#include "base/rounding.h"
+
 namespace qlp {
 namespace {
 
@@ -8,7 +10,9 @@ constexpr std::uint64_t kAlignment = 256;
 constexpr std::uint64_t kSlack = kAlignment - 1;
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kSlack) / kAlignment * kAlignment; }
-constexpr std::uint64_t div_ceil(std::int64_t a, std::int64_t b) { return static_cast<std::uint64_t>((a + b - 1) / b); }
+constexpr std::uint64_t parts(std::int64_t n, std::int64_t unit) {
+  return static_cast<std::uint64_t>(ceil_div(n, unit));
+}
 
 constexpr std::uint32_t kCub3 = 130;  ///< CUDA toolkit with CUB 3
 
@@ -25,16 +29,16 @@ constexpr std::uint64_t kPaddingTiles = 32;  // ScanTileState: one warp
 
 /// Room for the state of every tile, beside `extras` small parts.
 std::uint64_t tile_states(std::int64_t items, std::int64_t tile, std::uint64_t state_bytes, std::uint64_t extras) {
-  return aligned((div_ceil(items, tile) + kPaddingTiles) * state_bytes) + extras * kAlignment + kSlack;
+  return aligned((parts(items, tile) + kPaddingTiles) * state_bytes) + extras * kAlignment + kSlack;
 }
 
 }  // namespace
 
 std::uint64_t sort_pairs_bytes(std::int64_t items, int bits, const DeviceTraits& traits) {
   const int sorted_bits = traits.cuda_toolkit >= kCub3 ? bits : 64;
-  const std::uint64_t passes = div_ceil(sorted_bits, kDigitBits);
+  const std::uint64_t passes = parts(sorted_bits, kDigitBits);
   const std::uint64_t bins = passes * kDigits * sizeof(std::int64_t);
-  const std::uint64_t lookback = div_ceil(items, sort_tile(traits)) * kDigits * sizeof(std::int32_t);
+  const std::uint64_t lookback = parts(items, sort_tile(traits)) * kDigits * sizeof(std::int32_t);
   const std::uint64_t other_buffer = aligned(static_cast<std::uint64_t>(items) * sizeof(std::int64_t));
   const std::uint64_t counters = kAlignment;
   return bins + lookback + 2 * other_buffer + counters + kSlack;

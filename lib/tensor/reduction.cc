@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/inline_vector.h"
+#include "base/rounding.h"
 #include "tensor/factories.h"
 #include "tensor/multiprocessor.h"
 
@@ -19,8 +20,6 @@ constexpr std::int64_t kVectorizedFrom = 129;      // inputs of one result
 constexpr std::int64_t kMinValuesPerThread = 16;   // once blocks share the work
 constexpr std::int64_t kMaxValuesPerThread = 256;  // before they do
 constexpr std::int64_t kPartialBytes = 4;
-
-constexpr std::int64_t div_ceil(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t last_power_of_two(std::int64_t n) {
   return n < 1 ? 1 : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
@@ -136,16 +135,16 @@ ReductionScratch reduction_scratch_bytes(const Shape& shape, const Strides& stri
   const std::int64_t block_width = std::min(across_most, most / block_height);
 
   std::int64_t input_step = along_inputs ? block_width : 1, result_step = along_inputs ? 1 : block_width;
-  const auto values_per_thread = [&] { return div_ceil(inputs, input_step); };
+  const auto values_per_thread = [&] { return ceil_div(inputs, input_step); };
   if (values_per_thread() < std::min(block_height * 16, kMaxValuesPerThread)) return {};
   input_step *= block_height;
   const std::int64_t resident =
       traits.sm_count * (threads_per_multiprocessor(traits.compute_capability) / (block_width * block_height));
-  const std::int64_t grid = div_ceil(results / width, result_step);
+  const std::int64_t grid = ceil_div(results / width, result_step);
   if (values_per_thread() < kMaxValuesPerThread || grid > resident) return {};
-  const std::int64_t useful = div_ceil(values_per_thread(), kMinValuesPerThread);
-  const std::int64_t needed = div_ceil(values_per_thread(), kMaxValuesPerThread);
-  const std::int64_t sharing = std::max(std::min(div_ceil(resident, grid), useful), needed);
+  const std::int64_t useful = ceil_div(values_per_thread(), kMinValuesPerThread);
+  const std::int64_t needed = ceil_div(values_per_thread(), kMaxValuesPerThread);
+  const std::int64_t sharing = std::max(std::min(ceil_div(resident, grid), useful), needed);
   if (sharing <= 1) return {};
   const std::int64_t partials = results * sharing * (along_inputs ? 1 : block_width * width);
   return {static_cast<std::uint64_t>(partials * kPartialBytes), static_cast<std::uint64_t>(grid) * sizeof(int)};
