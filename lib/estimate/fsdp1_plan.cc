@@ -3,13 +3,10 @@
 #include <string>
 #include <utility>
 
+#include "base/refusal.h"
+
 namespace qlp {
 namespace {
-
-Diagnostic refusal(std::string code, std::string message, std::string key_path, std::string hint) {
-  return {
-      .code = std::move(code), .message = std::move(message), .key_path = std::move(key_path), .hint = std::move(hint)};
-}
 
 /// One rank alone is not sharded: FSDP switches to NO_SHARD (torch _init_utils.py, _init_core_state).
 bool shards(const JobSpec& job, const Fsdp1& plan) {

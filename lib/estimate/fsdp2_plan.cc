@@ -1,22 +1,13 @@
 #include "estimate/fsdp2_plan.h"
 
 #include <string>
-#include <utility>
 
+#include "base/refusal.h"
 #include "model/target_matching.h"
 #include "plan/loading.h"
 
 namespace qlp {
 namespace {
-
-Diagnostic refusal(std::string code, std::string message, std::string key_path, std::string hint) {
-  Diagnostic diagnostic;
-  diagnostic.code = std::move(code);
-  diagnostic.message = std::move(message);
-  diagnostic.key_path = std::move(key_path);
-  diagnostic.hint = std::move(hint);
-  return diagnostic;
-}
 
 bool has_integer_storage(const JobSpec& job) {
   return job.quantization && !is_floating(job.quantization->quant_storage);

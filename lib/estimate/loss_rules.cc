@@ -1,39 +1,28 @@
 #include "estimate/loss_rules.h"
 
 #include <string>
-#include <utility>
 #include <variant>
 
+#include "base/refusal.h"
 #include "model/target_matching.h"
 
 namespace qlp {
-namespace {
-
-Diagnostic refusal(std::string code, std::string message, std::string hint) {
-  Diagnostic out;
-  out.code = std::move(code), out.message = std::move(message);
-  out.key_path = "training.loss", out.hint = std::move(hint);
-  return out;
-}
-
-}  // namespace
-
 Diagnostics check_loss(const JobSpec& job, const ShardingPlan& plan) {
   Diagnostics refusals;
   const Loss loss = job.training.loss;
   if (loss == Loss::chunked)
     refusals.push_back(refusal("loss-chunked",
                                "the loss in chunks differs with each release of TRL and is not worked out yet",
-                               "use plain or liger"));
+                               "training.loss", "use plain or liger"));
   if (loss != Loss::liger) return refusals;
   if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
     refusals.push_back(refusal("loss-liger-sharded", "Liger's kernels under a sharded model are not worked out yet",
-                               "use plain, or plan single or ddp"));
+                               "training.loss", "use plain, or plan single or ddp"));
   if (job.adapter && is_target(*job.adapter, "lm_head", true))
     refusals.push_back(refusal("loss-liger-adapted-head",
                                "Liger's fused loss reads the weight of lm_head and passes by its adapter, which would "
                                "get no gradient",
-                               "leave lm_head out of target_modules, or use plain"));
+                               "training.loss", "leave lm_head out of target_modules, or use plain"));
   return refusals;
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/refusal.h"
 #include "model/target_matching.h"
 #include "nn/lora_linear.h"
 
@@ -189,13 +190,6 @@ class Builder {
   const BuildOptions& options_;
   std::size_t adapted_ = 0;
 };
-
-Diagnostic refusal(std::string code, std::string message, std::string key_path, std::string hint) {
-  Diagnostic out;
-  out.code = std::move(code), out.message = std::move(message);
-  out.key_path = std::move(key_path), out.hint = std::move(hint);
-  return out;
-}
 
 /// What an adapter asks for that the tree does not hold.
 Diagnostics check_adapter(const AdapterSpec& adapter, CausalLm& model, std::size_t adapted) {

@@ -45,7 +45,7 @@ Tensor Fsdp2State::post_forward(Context& ctx, Module& module, Tensor output) {
   return output;
 }
 
-void Fsdp2State::post_forward(Context& ctx, std::vector<Tensor*> outputs) {
+void Fsdp2State::post_forward(Context& ctx, const std::vector<Tensor*>& outputs) {
   if (phase_ == Fsdp2Phase::pre_backward) {
     if (shared_.options.behaviour.casts_everywhere) cast_outputs(ctx, outputs);
     return;

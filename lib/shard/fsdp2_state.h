@@ -35,7 +35,7 @@ class Fsdp2State final : public ForwardHooks {
   Tensor further_input(Context& ctx, Module& module, Tensor input) override;
   Tensor post_forward(Context& ctx, Module& module, Tensor output) override;
   /// The same for all results of a module; those that want a gradient get a hook.
-  void post_forward(Context& ctx, std::vector<Tensor*> outputs);
+  void post_forward(Context& ctx, const std::vector<Tensor*>& outputs);
   /// An input of a module in the dtype of its parameters; anything but floats, or nothing, as it is.
   Tensor cast_input(Context& ctx, Tensor input) const;
 

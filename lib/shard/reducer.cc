@@ -56,7 +56,6 @@ std::vector<Bucket> Reducer::assign(const std::vector<std::size_t>& order,
 }
 
 void Reducer::make_buckets(Context& ctx, const std::vector<Bucket>& buckets) {
-  const Scoped category(ctx.category, Category::communication_buffers);
   views_.assign(parameters_.size(), Tensor());
   if (options_.holds_replaced)
     replaced_ = std::move(buckets_);
@@ -75,10 +74,10 @@ void Reducer::make_buckets(Context& ctx, const std::vector<Bucket>& buckets) {
 void Reducer::prepare_forward(Context& ctx) {
   if (rebuilt_ || ready_order_.empty()) return;
   rebuilt_ = true;
+  const Scoped category(ctx.category, Category::communication_buffers);
   const std::uint64_t cap = static_cast<std::uint64_t>(options_.bucket_cap_mb) * kMiB;
   const auto buckets = assign(ready_order_, {options_.bucket_cap_mb == kDefaultCapMb ? kFirstBucketBytes : cap, cap});
   {  // sync_bucket_indices: which parameter is where, and the buckets' sizes, from the first rank
-    const Scoped category(ctx.category, Category::communication_buffers);
     const Tensor indices =
         empty(ctx, {static_cast<std::int64_t>(ready_order_.size()) + 1}, DType::int32, Op::broadcast);
     const Tensor sizes = empty(ctx, {static_cast<std::int64_t>(buckets.size())}, DType::int32, Op::broadcast);
