@@ -166,14 +166,22 @@ std::string cluster_text(const ClusterSpec& c) {
   return lines.text();
 }
 
+/// Gathers the options that a job file may give, as a map in one line.
+struct OptionWriter {
+  std::string& text;
+
+  template <class T, class... Range>
+  void option(std::string_view key, const T& value, Range...) const {
+    text += (text.empty() ? "" : ", ") + std::string(key) + ": " + text_of(value);
+  }
+  template <class T>
+  void named(std::string_view, const T&) const {}
+};
+
 std::string options_of(const ShardingPlan& plan) {
-  if (const auto* ddp = std::get_if<Ddp>(&plan))
-    return "{bucket_cap_mb: " + text_of(ddp->bucket_cap_mb) +
-           ", gradient_as_bucket_view: " + text_of(ddp->gradient_as_bucket_view) + "}";
-  if (const auto* fsdp = std::get_if<Fsdp1>(&plan)) return "{use_orig_params: " + text_of(fsdp->use_orig_params) + "}";
-  if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan); fsdp2 && fsdp2->local_base)
-    return "{reshard_after_forward: " + text_of(fsdp2->reshard_after_forward) + "}";
-  return "{}";
+  std::string text;
+  std::visit([&](const auto& options) { visit_options(options, OptionWriter{text}); }, plan);
+  return "{" + text + "}";
 }
 
 std::string plans_text(const std::vector<NamedPlan>& plans) {

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/overloaded.h"
 #include "plan/job_names.h"
 #include "report/format.h"
 
@@ -108,23 +107,29 @@ Json cluster_json(const ClusterSpec& cluster) {
           {"margin", cluster.margin}};
 }
 
+/// Every option of a plan, those that its name says too.
+struct OptionWriter {
+  Json& out;
+
+  template <class T, class... Range>
+  void option(std::string_view key, const T& value, Range...) const {
+    named(key, value);
+  }
+  template <class T>
+  void named(std::string_view key, const T& value) const {
+    if constexpr (NamedEnum<T>)
+      out[std::string(key)] = name_of(value);
+    else
+      out[std::string(key)] = value;
+  }
+};
+
 }  // namespace
 
 Json plan_options_json(const ShardingPlan& plan) {
-  return std::visit(
-      Overloaded{
-          [](const Single&) { return Json::object(); },
-          [](const Ddp& p) {
-            return Json{{"bucket_cap_mb", p.bucket_cap_mb}, {"gradient_as_bucket_view", p.gradient_as_bucket_view}};
-          },
-          [](const Fsdp1& p) {
-            return Json{{"sharding_strategy", name_of(p.sharding_strategy)}, {"use_orig_params", p.use_orig_params}};
-          },
-          [](const Fsdp2& p) {
-            return Json{{"reshard_after_forward", p.reshard_after_forward}, {"local_base", p.local_base}};
-          },
-      },
-      plan);
+  Json out = Json::object();
+  std::visit([&](const auto& options) { visit_options(options, OptionWriter{out}); }, plan);
+  return out;
 }
 
 Json job_json(const JobSpec& job) {

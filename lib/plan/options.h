@@ -1,0 +1,17 @@
+// How a plan's options are listed: once, in visit_options beside its struct, for whoever reads or writes them.
+//
+// A visitor has two functions. option(key, value) is an option that people may set; whole numbers come with the least
+// and the most that they may be: option(key, value, least, most). named(key, value) is one that the name of the plan
+// says.
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+namespace qlp {
+
+/// `P` is `Plan`, or const: visit_options serves readers and writers.
+template <class P, class Plan>
+concept OptionsOf = std::same_as<std::remove_const_t<P>, Plan>;
+
+}  // namespace qlp
