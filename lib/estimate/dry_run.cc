@@ -159,6 +159,7 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
                     [&](const std::string& name) { run.timeline.begin_phase(name, allocator.stats()); });
     trainer.train(ctx);
     run.timeline.finish(allocator.stats());
+    run.work = device.take_work();
     run.end = allocator.stats();
     run.last_event = run.timeline.event_count() - 1;
     device.retire();

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/result.h"
 #include "memory/timeline.h"
 #include "model/build.h"
 #include "plan/job_spec.h"
+#include "tensor/work.h"
 
 namespace qlp {
 
@@ -14,6 +16,7 @@ struct DryRun {
   Timeline timeline;
   StringTable modules;  ///< names of AllocationLabel::module
   ElementCounts elements;
+  std::vector<PhaseWork> work;   ///< of each phase of the timeline
   MemoryStats end;               ///< figures after the last step
   std::uint32_t last_event = 0;  ///< of the run itself; what follows takes it apart
 };

@@ -51,12 +51,14 @@ std::vector<Bucket> assign_buckets(const std::vector<Tensor>& tensors, const std
   return closed;
 }
 
-void broadcast_coalesced(Context& ctx, const std::vector<Tensor>& tensors, std::uint64_t bucket_bytes) {
+void broadcast_coalesced(Context& ctx, const std::vector<Tensor>& tensors, const RankGroup& group,
+                         std::uint64_t bucket_bytes) {
   const Scoped category(ctx.category, Category::communication_buffers);
   std::deque<Tensor> in_flight;
   for (const Bucket& bucket : assign_buckets(tensors, {bucket_bytes})) {
     if (in_flight.size() == kMaxInFlight) in_flight.pop_front();
     in_flight.push_back(flatten(ctx, tensors, bucket));
+    communicate(ctx, Collective::broadcast, group, in_flight.back());
   }
   while (!in_flight.empty()) in_flight.pop_front();
 }

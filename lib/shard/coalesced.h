@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tensor/context.h"
+#include "tensor/collective.h"
 
 namespace qlp {
 
@@ -28,7 +28,7 @@ std::vector<Bucket> assign_buckets(const std::vector<Tensor>& tensors, const std
 inline constexpr std::uint64_t kBroadcastBytes = 250 << 20;
 
 /// dist._broadcast_coalesced: bucket by bucket through a flat copy, two in flight (c10d/comm.cpp).
-void broadcast_coalesced(Context& ctx, const std::vector<Tensor>& tensors,
+void broadcast_coalesced(Context& ctx, const std::vector<Tensor>& tensors, const RankGroup& group,
                          std::uint64_t bucket_bytes = kBroadcastBytes);
 
 }  // namespace qlp

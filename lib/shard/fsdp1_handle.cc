@@ -6,6 +6,7 @@
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
 #include "base/rounding.h"
+#include "tensor/collective.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -127,6 +128,7 @@ void FlatParamHandle::unshard(Context& ctx) {
   if (needs_unshard()) {
     const Tensor own = flat_.alias();
     allocate(ctx, full_);
+    communicate(ctx, Collective::all_gather, options_->group(), full_);
     if (options_->records_collectives)
       full_.storage().record_stream(fsdp1_stream::kCollectives),
           own.storage().record_stream(fsdp1_stream::kCollectives);

@@ -6,6 +6,7 @@
 
 #include "base/dtype.h"
 #include "memory/block.h"
+#include "tensor/work.h"
 
 namespace qlp {
 
@@ -23,6 +24,7 @@ struct Fsdp1Options {
   bool backward_prefetch = true;  ///< BACKWARD_PRE, else none
   std::int64_t world_size = 1;
   std::int64_t rank = 0;
+  RankGroup group() const { return {shards ? MeshAxis::dp_shard : MeshAxis::dp_replicate, world_size}; }
   /// accelerate turns flat parameters that are trained into float32 after wrapping (accelerator.py, prepare_model).
   bool upcasts_trained = false;
   /// accelerate converts what the model returns, within the root's wrapper (accelerator.py, prepare_model).

@@ -6,6 +6,7 @@
 #include "autograd/engine.h"
 #include "autograd/pointwise.h"
 #include "optim/clip_grad_norm.h"
+#include "tensor/collective.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
 
@@ -119,6 +120,7 @@ Tensor Fsdp1Tree::clip_grad_norm(Context& ctx) {
     local = scalar(Op::linear_norm);
   }
   Tensor total = scalar(Op::pow);
+  communicate(ctx, Collective::all_reduce, shared_.options.group(), total);
   total = scalar(Op::pow);
   Tensor quotient;
   {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "autograd/pointwise.h"
+#include "tensor/collective.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -155,6 +156,7 @@ void Fsdp1Unit::reduce_gradient(Context& ctx) {
     input = empty(ctx, {padded}, input.dtype(), Op::pad);
   }
   Tensor sharded = empty(ctx, {handle_->shard_numel()}, input.dtype(), Op::reduce_scatter);
+  communicate(ctx, Collective::reduce_scatter, shared_.options.group(), input);
   if (shared_.options.records_collectives) {
     input.storage().record_stream(fsdp1_stream::kCollectives);
     sharded.storage().record_stream(fsdp1_stream::kCollectives);
@@ -167,6 +169,7 @@ void Fsdp1Unit::reduce_gradient(Context& ctx) {
 /// _reduce_grad_no_shard: all-reduce in place, cast to the parameter's dtype.
 void Fsdp1Unit::reduce_whole_gradient(Context& ctx) {
   const Tensor& grad = grad_of(handle_->flat());
+  communicate(ctx, Collective::all_reduce, shared_.options.group(), grad);
   if (shared_.options.records_collectives) grad.storage().record_stream(fsdp1_stream::kCollectives);
   if (grad.dtype() != handle_->flat().dtype()) {
     const Tensor low_precision = grad.alias();

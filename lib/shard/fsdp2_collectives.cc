@@ -4,6 +4,7 @@
 
 #include "autograd/node.h"
 #include "shard/fsdp2_copy.h"
+#include "tensor/collective.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -46,7 +47,9 @@ Tensor all_gather(Context& ctx, std::vector<Fsdp2Param>& params, const Fsdp2Opti
   const Scoped copy_in(ctx.stream, stream);
   const Tensor cast = cast_shards(ctx, params);
   const FlatShard flat = flat_shard(params);
-  return empty(ctx, {flat.numel * options.world_size}, flat.dtype, Op::all_gather);
+  Tensor gathered = empty(ctx, {flat.numel * options.world_size}, flat.dtype, Op::all_gather);
+  communicate(ctx, Collective::all_gather, options.group(), gathered);
+  return gathered;
 }
 
 void copy_out(Context& ctx, std::vector<Fsdp2Param>& params, const Fsdp2Options& options) {
@@ -92,6 +95,7 @@ Tensor reduce_scatter(Context& ctx, std::vector<UnshardedGrad> grads, const Fsdp
   const Scoped stream(ctx.stream, kReduceScatterStream);
   const Scoped gradients(ctx.category, Category::gradients);
   Tensor output = empty(ctx, {numel}, dtype, Op::reduce_scatter);
+  communicate(ctx, Collective::reduce_scatter, options.group(), input);
   if (first.orig_dtype() != dtype) output = empty(ctx, {numel}, first.orig_dtype(), Op::to_copy);
   for (const UnshardedGrad& unsharded : grads) {
     const Tensor& sharded = unsharded.param->sharded();

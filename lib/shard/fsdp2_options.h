@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/dtype.h"
+#include "tensor/work.h"
 
 namespace qlp {
 
@@ -34,6 +35,7 @@ struct Fsdp2Behaviour {
 struct Fsdp2Options {
   std::int64_t world_size = 1;
   std::int64_t rank = 0;
+  RankGroup group() const { return {MeshAxis::dp_shard, world_size}; }
   MixedPrecisionPolicy precision = {};
   Fsdp2Behaviour behaviour = {};
 };

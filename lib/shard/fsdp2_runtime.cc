@@ -4,6 +4,7 @@
 
 #include "autograd/node.h"
 #include "optim/clip_grad_norm.h"
+#include "tensor/collective.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -33,9 +34,10 @@ std::vector<Tensor> cloned_nested_codes(Context& ctx, CausalLm& model) {
 }
 
 /// A partial norm becomes one of all ranks: powers are summed, and the root is taken (_ops/_math_ops.py, _NormPartial).
-Tensor summed_over_ranks(Context& ctx, const Tensor& norm) {
+Tensor summed_over_ranks(Context& ctx, const Tensor& norm, const RankGroup& group) {
   const Tensor power = empty_like(ctx, norm, Op::pow);
   const Tensor sum = empty_like(ctx, power, Op::all_reduce);
+  communicate(ctx, Collective::all_reduce, group, sum);
   return empty_like(ctx, sum, Op::pow);
 }
 
@@ -71,6 +73,7 @@ void Fsdp2Runtime::load_state_dict(Context& ctx, CausalLm& model) {
     Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
     if (!shard) continue;
     const Tensor whole = empty(ctx, parameter->shape, parameter->tensor.dtype(), Op::broadcast);
+    communicate(ctx, Collective::broadcast, fully_shard_.options().group(), whole);
     const Tensor earlier = parameter->tensor;
     shard->load(ctx);
   }
@@ -136,13 +139,16 @@ CausalLmOutput Fsdp2Runtime::forward(Context& ctx, CausalLm& model, const Tensor
 /// Norms of DTensors are partial until somebody needs their value on all ranks.
 Tensor Fsdp2Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
   const Scoped category(ctx.category, Category::workspace);
+  const ReduceNorm reduce = [group = fully_shard_.options().group()](Context& c, const Tensor& norm) {
+    return summed_over_ranks(c, norm, group);
+  };
   if (fully_shard_.options().behaviour.reduces_norms_first) {
-    Tensor norm = total_grad_norm(ctx, parameters, summed_over_ranks);
+    Tensor norm = total_grad_norm(ctx, parameters, reduce);
     scale_by_norm(ctx, norm);
     return norm;
   }
   Tensor norm = total_grad_norm(ctx, parameters);
-  scale_by_norm(ctx, norm, summed_over_ranks);
+  scale_by_norm(ctx, norm, reduce);
   return norm;
 }
 

@@ -23,13 +23,13 @@ Reducer::Reducer(Context& ctx, const ReducerOptions& options, const std::vector<
     : options_(options), parameters_(std::move(parameters)) {
   const Scoped category(ctx.category, Category::communication_buffers);
   verify_shapes(ctx);
-  broadcast_coalesced(ctx, states);
+  broadcast_coalesced(ctx, states, options_.group());
   std::vector<Bucket> buckets = assign_buckets(parameters_, {std::numeric_limits<std::uint64_t>::max()});
   std::reverse(buckets.begin(), buckets.end());  // distributed.py, _ddp_init_helper
   make_buckets(ctx, buckets);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     accumulators_.push_back(gradient_edge(parameters_[i]).node);
-    accumulators_.back()->post_hooks().push_back([this, i](Context&) { gradient_ready(i); });
+    accumulators_.back()->post_hooks().push_back([this, i](Context& c) { gradient_ready(c, i); });
   }
 }
 
@@ -40,9 +40,11 @@ void Reducer::verify_shapes(Context& ctx) const {
   for (std::int64_t rank = 0; rank < options_.world_size; ++rank)
     counts.push_back(empty(ctx, {1}, DType::int64, Op::all_gather));
   scratch(ctx, static_cast<std::uint64_t>(options_.world_size) * size_of(DType::int64), Op::all_gather);
+  communicate(ctx, Collective::all_gather, options_.group(), counts.size() * size_of(DType::int64));
   std::uint64_t words = 0;
   for (const Tensor& parameter : parameters_) words += 2 * parameter.shape().rank();
   scratch(ctx, words * size_of(DType::int64), Op::broadcast);
+  communicate(ctx, Collective::broadcast, options_.group(), words * size_of(DType::int64));
 }
 
 std::vector<Bucket> Reducer::assign(const std::vector<std::size_t>& order,
@@ -62,13 +64,19 @@ void Reducer::make_buckets(Context& ctx, const std::vector<Bucket>& buckets) {
   else
     for (const Tensor& old : buckets_) old.storage().record_stream(kCollectiveStream);
   buckets_.clear();
+  members_.clear();
+  bucket_of_.assign(parameters_.size(), 0);
   for (const Bucket& bucket : buckets) {
     std::int64_t numel = 0;
     for (const std::size_t i : bucket) numel += parameters_[i].numel();
     buckets_.push_back(empty(ctx, {numel}, parameters_[bucket.front()].dtype(), Op::ddp_bucket));
-    for (const std::size_t i : bucket)
+    for (const std::size_t i : bucket) {
       views_[i] = buckets_.back().strided(parameters_[i].shape(), parameters_[i].strides());
+      bucket_of_[i] = members_.size();
+    }
+    members_.push_back(bucket.size());
   }
+  pending_ = members_;
 }
 
 void Reducer::prepare_forward(Context& ctx) {
@@ -80,16 +88,23 @@ void Reducer::prepare_forward(Context& ctx) {
   {  // sync_bucket_indices: which parameter is where, and the buckets' sizes, from the first rank
     const Tensor indices =
         empty(ctx, {static_cast<std::int64_t>(ready_order_.size()) + 1}, DType::int32, Op::broadcast);
+    communicate(ctx, Collective::broadcast, options_.group(), indices);
     const Tensor sizes = empty(ctx, {static_cast<std::int64_t>(buckets.size())}, DType::int32, Op::broadcast);
+    communicate(ctx, Collective::broadcast, options_.group(), sizes);
   }
   make_buckets(ctx, buckets);
 }
 
 /// The gradient goes into its bucket, which is summed over the ranks and copied back when the backward pass is over.
-void Reducer::gradient_ready(std::size_t index) {
+void Reducer::gradient_ready(Context& ctx, std::size_t index) {
   if (!sync_) return;
   if (!rebuilt_) ready_order_.push_back(index);
   replaced_.clear();
+  const std::size_t bucket = bucket_of_[index];
+  if (--pending_[bucket] == 0) {
+    pending_[bucket] = members_[bucket];
+    communicate(ctx, Collective::all_reduce, options_.group(), buckets_[bucket]);
+  }
   if (options_.gradient_as_bucket_view) set_grad(parameters_[index], views_[index]);
 }
 

@@ -11,6 +11,7 @@ namespace qlp {
 
 struct ReducerOptions {
   std::int64_t world_size = 1;
+  RankGroup group() const { return {MeshAxis::dp_replicate, world_size}; }
   std::int64_t bucket_cap_mb = 25;  ///< 25 is the default, with which the first bucket is closed at 1 MiB
   bool gradient_as_bucket_view = false;
   /// How c10d keeps buckets that others replace. Before torch 2.8 until their sum is done (recordStream). From then on
@@ -42,12 +43,15 @@ class Reducer {
   /// Buckets of parameters that come in `order`: their places in parameters_.
   std::vector<Bucket> assign(const std::vector<std::size_t>& order, const std::vector<std::uint64_t>& limits) const;
   void make_buckets(Context& ctx, const std::vector<Bucket>& buckets);
-  void gradient_ready(std::size_t index);
+  void gradient_ready(Context& ctx, std::size_t index);
 
   ReducerOptions options_;
   std::vector<Tensor> parameters_;
   std::vector<Ref<Node>> accumulators_;  ///< kept alive, with a hook on each
   std::vector<Tensor> buckets_;          ///< flat
+  std::vector<std::size_t> bucket_of_;   ///< of each parameter
+  std::vector<std::size_t> pending_;     ///< gradients that a bucket waits for before it is summed over the ranks
+  std::vector<std::size_t> members_;     ///< parameters in each bucket
   std::vector<Tensor> replaced_;         ///< the buckets before, as far as they are held
   std::vector<Tensor> views_;            ///< of the buckets, one per parameter
   std::vector<std::size_t> ready_order_;

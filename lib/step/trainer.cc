@@ -5,6 +5,7 @@
 #include "autograd/autocast.h"
 #include "autograd/engine.h"
 #include "autograd/pointwise.h"
+#include "tensor/collective.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -15,6 +16,7 @@ Tensor scalar(Context& ctx, DType dtype, Op op = Op::input) { return empty(ctx, 
 /// tensor.to(device) from pageable memory, which waits for the GPU.
 Tensor from_host(Context& ctx, const Shape& shape, DType dtype) {
   Tensor out = empty(ctx, shape, dtype, Op::input);
+  copy_to_device(ctx, bytes_of(shape, dtype).count());
   ctx.device.synchronize();
   return out;
 }
@@ -74,6 +76,7 @@ void Trainer::count_items(Context& ctx) {
     {
       const Tensor copy = scalar(ctx, DType::int64, Op::clone);
       gathered = empty(ctx, {options_.world_size}, DType::int64, Op::all_gather);
+      communicate(ctx, Collective::all_gather, {MeshAxis::world, options_.world_size}, gathered);
     }
     counted.reset();
     counted = scalar(ctx, DType::int64, Op::sum);
@@ -140,6 +143,8 @@ void Trainer::store_flos(Context& ctx) {
     for (std::int64_t rank = 0; rank < options_.world_size; ++rank)
       outputs.push_back(scalar(ctx, DType::float32, Op::clone));
     scratch(ctx, static_cast<std::uint64_t>(options_.world_size) * size_of(DType::float32), Op::all_gather);
+    communicate(ctx, Collective::all_gather, {MeshAxis::world, options_.world_size},
+                outputs.size() * size_of(DType::float32));
     all = empty(ctx, {options_.world_size}, DType::float32, Op::cat);
   }
   const Tensor sum = scalar(ctx, DType::float32, Op::sum);

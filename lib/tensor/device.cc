@@ -1,5 +1,7 @@
 #include "tensor/device.h"
 
+#include <utility>
+
 #include "tensor/op.h"
 
 namespace qlp {
@@ -19,6 +21,16 @@ void Device::free(Block* block) {
 void Device::record_stream(Block* block, StreamId stream) {
   timeline_.stream_recorded(block->tag, stream);
   allocator_.record_stream(block, stream);
+}
+
+PhaseWork& Device::work() {
+  work_.resize(timeline_.phases().size());
+  return work_.back();
+}
+
+std::vector<PhaseWork> Device::take_work() {
+  work_.resize(timeline_.phases().size());
+  return std::exchange(work_, {});
 }
 
 void Device::synchronize() {

@@ -6,6 +6,7 @@
 
 #include "memory/caching_allocator.h"
 #include "memory/timeline.h"
+#include "tensor/work.h"
 
 namespace qlp {
 
@@ -30,6 +31,10 @@ class Device {
   const DeviceTraits& traits() const { return traits_; }
   CachingAllocator& allocator() { return allocator_; }
   Timeline& timeline() { return timeline_; }
+  /// What is asked of the hardware, of the phase that runs now.
+  PhaseWork& work();
+  /// Of all phases, as they are numbered in the timeline.
+  std::vector<PhaseWork> take_work();
 
   /// A block of `bytes` > 0 on `stream`. Throws OutOfMemory.
   Block* allocate(std::uint64_t bytes, StreamId stream, AllocationLabel label);
@@ -54,6 +59,7 @@ class Device {
   Timeline& timeline_;
   DeviceTraits traits_;
   std::vector<Workspace> workspaces_;
+  std::vector<PhaseWork> work_;
   bool retired_ = false;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tensor/collective.h"
+
 namespace qlp {
 namespace {
 
@@ -73,11 +75,13 @@ Tensor to_device(Context& ctx, const Tensor& tensor) {
   const Scoped category(ctx.category, tensor.storage().label().category);
   Tensor moved = empty(ctx, tensor.shape(), tensor.dtype(), Op::to_copy);
   moved.impl()->requires_grad = tensor.requires_grad();
+  copy_to_device(ctx, bytes_of(tensor.shape(), tensor.dtype()).count());
   return moved;
 }
 
 Tensor to_host(Context& ctx, const Tensor& tensor) {
   const Scoped place(ctx.place, Place::host);
+  if (!tensor.on_host()) copy_to_host(ctx, bytes_of(tensor.shape(), tensor.dtype()).count());
   return empty(ctx, tensor.shape(), tensor.dtype(), Op::to_copy);
 }
 

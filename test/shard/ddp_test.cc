@@ -147,6 +147,26 @@ TEST_CASE("shard/ddp: or is held until the next backward pass that sums gradient
   CHECK(job.now() == 40);
 }
 
+TEST_CASE(
+    "shard/ddp: every bucket is summed over the ranks once its gradients are there, where they are synchronised") {
+  SixLayers job;
+  job.wrap({});
+  // What all_reduce was given since the last call, in MiB.
+  const auto summed = [&] {
+    std::vector<std::uint64_t> mib;
+    for (const CollectiveEvent& event : std::exchange(job.dry.device.work().collectives, {}))
+      if (event.kind == Collective::all_reduce) mib.push_back(event.bytes / kMiB);
+    return mib;
+  };
+  job.forward_backward();
+  CHECK(summed() == std::vector<std::uint64_t>{16});
+  job.forward_backward();
+  CHECK(summed() == std::vector<std::uint64_t>{4, 12});
+  job.reducer->set_sync(false);
+  job.forward_backward();
+  CHECK(summed().empty());
+}
+
 TEST_CASE("shard/ddp: a bucket is closed once it has reached its limit, by dtype") {
   DryDevice dry;
   const auto make = [&](std::int64_t numel, DType dtype) { return empty(dry.ctx, {numel}, dtype, Op::parameter); };
@@ -162,8 +182,8 @@ TEST_CASE("shard/ddp: a coalesced broadcast has two buffers in flight, and none 
   std::vector<Tensor> tensors;
   for (int i = 0; i < 6; ++i) tensors.push_back(empty(dry.ctx, {100}, DType::float32, Op::parameter));
   dry.recorder.take();
-  broadcast_coalesced(dry.ctx, tensors, 500);
+  broadcast_coalesced(dry.ctx, tensors, {MeshAxis::dp_replicate, 2}, 500);
   CHECK(dry.recorder.take() == test::Events{800, 800, -800, 800, -800, -800});
-  broadcast_coalesced(dry.ctx, tensors, 400);
+  broadcast_coalesced(dry.ctx, tensors, {MeshAxis::dp_replicate, 2}, 400);
   CHECK(dry.recorder.take().empty());
 }
