@@ -172,10 +172,25 @@ struct OptionWriter {
 
   template <class T, class... Range>
   void option(std::string_view key, const T& value, Range...) const {
-    text += (text.empty() ? "" : ", ") + std::string(key) + ": " + text_of(value);
+    add(key, text_of(value));
+  }
+  template <class T, class... Range>
+  void automatic(std::string_view key, const std::optional<T>& value, Range...) const {
+    add(key, value ? text_of(*value) : "auto");
+  }
+  template <class Options>
+  void section(std::string_view key, const Options& options) const {
+    std::string inner;
+    visit_options(options, OptionWriter{inner});
+    add(key, "{" + inner + "}");
   }
   template <class T>
   void named(std::string_view, const T&) const {}
+
+ private:
+  void add(std::string_view key, const std::string& value) const {
+    text += (text.empty() ? "" : ", ") + std::string(key) + ": " + value;
+  }
 };
 
 std::string options_of(const ShardingPlan& plan) {
@@ -197,6 +212,7 @@ std::string stack_text(const StackVersions& s) {
   lines.raw("peft", to_string(s.peft));
   lines.raw("accelerate", to_string(s.accelerate));
   lines.raw("bitsandbytes", to_string(s.bitsandbytes));
+  lines.raw("deepspeed", to_string(s.deepspeed));
   return lines.text();
 }
 

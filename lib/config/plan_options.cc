@@ -31,6 +31,59 @@ inline constexpr std::array<NotSupported, 3> kNotPlanned<Fsdp2>{{
     {"use_orig_params", "it is an option of FSDP1"},
 }};
 
+constexpr std::string_view kStage3 = "it is an option of stage 3";
+template <>
+inline constexpr std::array<NotSupported, 20> kNotPlanned<Zero>{{
+    {"sub_group_size", kStage3},
+    {"stage3_max_live_parameters", kStage3},
+    {"stage3_max_reuse_distance", kStage3},
+    {"stage3_prefetch_bucket_size", kStage3},
+    {"stage3_param_persistence_threshold", kStage3},
+    {"stage3_model_persistence_threshold", kStage3},
+    {"stage3_module_granularity_threshold", kStage3},
+    {"stage3_gather_16bit_weights_on_model_save", kStage3},
+    {"zero_hpz_partition_size", kStage3},
+    {"zero_quantized_weights", kStage3},
+    {"zero_quantized_nontrainable_weights", kStage3},
+    {"zero_quantized_gradients", kStage3},
+    {"offload_param", kStage3},
+    {"mics_shard_size", "MiCS is not planned"},
+    {"zenflow", "ZenFlow is not planned"},
+    {"torch_autocast", "DeepSpeed's own autocast is not planned"},
+    {"data_types", "gradients are accumulated in the dtype of the model, as is DeepSpeed's default"},
+    {"communication_data_type", "gradients are sent in the dtype of the model, as is DeepSpeed's default"},
+    {"ignore_unused_parameters", "it changes no memory: leave it out"},
+    {"optimizer", "training.optimizer is the one that is planned"},
+}};
+template <>
+inline constexpr std::array<NotSupported, 4> kNotPlanned<ZeroOffloadOptimizer>{{
+    {"nvme_path", "offload to NVMe is not planned"},
+    {"pipeline_read", "offload to NVMe is not planned"},
+    {"pipeline_write", "offload to NVMe is not planned"},
+    {"super_offload", "SuperOffload is not planned"},
+}};
+template <>
+inline constexpr std::array<NotSupported, 1> kNotPlanned<ZeroOffloadParam>{{
+    {"nvme_path", "offload to NVMe is not planned"},
+}};
+template <>
+inline constexpr std::array<NotSupported, 2> kNotPlanned<ZeroBf16>{{
+    {"bf16_master_weights_and_grads", "master weights in float32 are planned, DeepSpeed's default"},
+    {"bf16_optimizer_states", "optimizer states in float32 are planned, DeepSpeed's default"},
+}};
+constexpr std::string_view kScale = "the loss scale changes no memory: leave it out";
+template <>
+inline constexpr std::array<NotSupported, 6> kNotPlanned<ZeroFp16>{{
+    {"loss_scale", kScale},
+    {"initial_scale_power", kScale},
+    {"loss_scale_window", kScale},
+    {"hysteresis", kScale},
+    {"min_loss_scale", kScale},
+    {"fp16_master_weights_and_grads", "master weights in float32 are planned, DeepSpeed's default"},
+}};
+
+constexpr std::string_view kAuto = "auto";
+
 struct OptionReader {
   MapReader& map;
 
@@ -38,9 +91,30 @@ struct OptionReader {
   void option(std::string_view key, std::int64_t& value, std::int64_t least, std::int64_t most) const {
     value = map.integer_or(key, {least, most}, value);
   }
+  void option(std::string_view key, double& value, double least, double most) const {
+    value = map.number_or(key, {least, most}, value);
+  }
   template <NamedEnum E>
   void option(std::string_view key, E& value) const {
     value = map.choice_or(key, value);
+  }
+  template <class T, class... Range>
+  void automatic(std::string_view key, std::optional<T>& value, Range... range) const {
+    const TextNode* node = map.take(key);
+    if (!node && !value) map.default_used(key, std::string(kAuto));
+    if (node ? node->kind == NodeKind::scalar && node->text == kAuto : !value) {
+      value.reset();
+      return;
+    }
+    T given = value.value_or(T{});
+    option(key, given, range...);
+    value = given;
+  }
+  template <class Options>
+  void section(std::string_view key, Options& options) const {
+    MapReader inner(map.take(key), map.place_of(key), map.findings());
+    visit_options(options, OptionReader{inner});
+    inner.finish(kNotPlanned<Options>);
   }
   template <class T>
   void named(std::string_view key, const T&) const {

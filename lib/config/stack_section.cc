@@ -11,17 +11,17 @@ struct Library {
   Version oldest;  ///< that the layers here were checked against
 };
 
-constexpr std::array<Library, 5> kLibraries{{
+constexpr std::array<Library, 6> kLibraries{{
     {"torch", &StackVersions::torch, {2, 1, 0}},
     {"transformers", &StackVersions::transformers, {4, 39, 0}},
     {"peft", &StackVersions::peft, {0, 10, 0}},
     {"accelerate", &StackVersions::accelerate, {0, 28, 0}},
     {"bitsandbytes", &StackVersions::bitsandbytes, {0, 43, 0}},
+    {"deepspeed", &StackVersions::deepspeed, {0, 18, 3}},
 }};
 
-constexpr std::array<NotSupported, 3> kOtherLibraries{{
+constexpr std::array<NotSupported, 2> kOtherLibraries{{
     {"trl", "no plan depends on its version: leave it out"},
-    {"deepspeed", "no plan depends on its version yet: leave it out"},
     {"liger_kernel", "no plan depends on its version: leave it out"},
 }};
 

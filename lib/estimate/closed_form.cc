@@ -256,7 +256,8 @@ CategoryBytes persistent_state(const JobSpec& job, const ShardingPlan& plan, std
                           if (job.training.max_grad_norm > 0 || stack.always_works_out_norm())
                             of(sums, Category::workspace) += bytes_of(1, DType::float32);
                         },
-                        [&](const Fsdp2& fsdp2) { ByRows(job, fsdp2, rank, stack).add(weights, sums); }},
+                        [&](const Fsdp2& fsdp2) { ByRows(job, fsdp2, rank, stack).add(weights, sums); },
+                        [&](const Zero&) {}},  // refused by make_runtime so far
              plan);
   of(sums, Category::parameters) += buffers(job, stack, cast_buffers);
   of(sums, Category::quant_state) += quant_state(job, weights, stack.quant());

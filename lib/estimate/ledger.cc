@@ -33,6 +33,9 @@ int communication_order(const ShardingPlan& plan) {
                         // One all_reduce of the gradients.
                         [](const Ddp&) { return 1; },
                         [](const Fsdp1& p) { return p.sharding_strategy == ShardingStrategy::no_shard ? 2 : 6; },
+                        // Gradients are summed on every rank as under DDP, then parameters are gathered; in stage 3 the
+                        // base too, in forward and backward.
+                        [](const Zero& p) { return p.stage < 3 ? 2 : 6; },
                         // Only the trainable parameters are gathered; then the base once, or in forward and backward.
                         [](const Fsdp2& p) { return p.local_base              ? 3
                                                     : p.reshard_after_forward ? 5

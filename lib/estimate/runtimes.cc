@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "base/refusal.h"
 #include "estimate/fsdp1_plan.h"
 #include "estimate/fsdp2_plan.h"
 #include "shard/ddp.h"
@@ -44,6 +45,8 @@ Result<std::unique_ptr<ShardingRuntime>> make_runtime(const JobSpec& job, const 
         if constexpr (std::is_same_v<Plan, Ddp>) return ddp(job, chosen, stack);
         if constexpr (std::is_same_v<Plan, Fsdp1>) return fsdp1(job, chosen, rank, stack);
         if constexpr (std::is_same_v<Plan, Fsdp2>) return fsdp2(job, chosen, rank, stack);
+        if constexpr (std::is_same_v<Plan, Zero>)
+          return Unexpected{Diagnostics{refusal("not-supported", "this plan is not worked out yet", "plans", "")}};
       },
       plan);
 }

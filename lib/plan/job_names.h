@@ -72,6 +72,13 @@ inline constexpr std::array<EnumName<ShardingStrategy>, 2> kEnumNames<ShardingSt
     {ShardingStrategy::no_shard, "no_shard"},
 }};
 
+template <>
+inline constexpr std::array<EnumName<OffloadDevice>, 3> kEnumNames<OffloadDevice>{{
+    {OffloadDevice::none, "none"},
+    {OffloadDevice::cpu, "cpu"},
+    {OffloadDevice::nvme, "nvme"},
+}};
+
 template <class E>
 concept NamedEnum = !kEnumNames<E>.empty();
 

@@ -7,6 +7,7 @@
 #include "plan/ddp.h"
 #include "plan/fsdp1.h"
 #include "plan/fsdp2.h"
+#include "plan/zero.h"
 
 namespace qlp {
 
@@ -17,7 +18,7 @@ struct Single {
 template <OptionsOf<Single> P, class Visitor>
 void visit_options(P&, Visitor&&) {}
 
-using ShardingPlan = std::variant<Single, Ddp, Fsdp1, Fsdp2>;
+using ShardingPlan = std::variant<Single, Ddp, Fsdp1, Fsdp2, Zero>;
 
 /// A plan under the name that users and reports know it by: "fsdp2-no-reshard".
 struct NamedPlan {

@@ -44,6 +44,7 @@ struct StackVersions {
   Version peft{0, 21, 2};
   Version accelerate{1, 15, 0};
   Version bitsandbytes{0, 50, 2};
+  Version deepspeed{0, 18, 3};
   friend bool operator==(const StackVersions&, const StackVersions&) = default;
 };
 

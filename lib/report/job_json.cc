@@ -115,6 +115,19 @@ struct OptionWriter {
   void option(std::string_view key, const T& value, Range...) const {
     named(key, value);
   }
+  template <class T, class... Range>
+  void automatic(std::string_view key, const std::optional<T>& value, Range...) const {
+    if (value)
+      named(key, *value);
+    else
+      out[std::string(key)] = "auto";
+  }
+  template <class Options>
+  void section(std::string_view key, const Options& options) const {
+    Json inner = Json::object();
+    visit_options(options, OptionWriter{inner});
+    out[std::string(key)] = std::move(inner);
+  }
   template <class T>
   void named(std::string_view key, const T& value) const {
     if constexpr (NamedEnum<T>)
@@ -144,7 +157,8 @@ Json job_json(const JobSpec& job) {
                   {"transformers", to_string(job.stack.transformers)},
                   {"peft", to_string(job.stack.peft)},
                   {"accelerate", to_string(job.stack.accelerate)},
-                  {"bitsandbytes", to_string(job.stack.bitsandbytes)}};
+                  {"bitsandbytes", to_string(job.stack.bitsandbytes)},
+                  {"deepspeed", to_string(job.stack.deepspeed)}};
   return out;
 }
 

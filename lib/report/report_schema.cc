@@ -152,13 +152,14 @@ std::string_view report_schema() {
         "allocator": {"type": "string", "description": "as in PYTORCH_CUDA_ALLOC_CONF"},
         "stack": {
           "type": "object",
-          "required": ["torch", "transformers", "peft", "accelerate", "bitsandbytes"],
+          "required": ["torch", "transformers", "peft", "accelerate", "bitsandbytes", "deepspeed"],
           "properties": {
             "torch": {"type": "string"},
             "transformers": {"type": "string"},
             "peft": {"type": "string"},
             "accelerate": {"type": "string"},
-            "bitsandbytes": {"type": "string"}
+            "bitsandbytes": {"type": "string"},
+            "deepspeed": {"type": "string"}
           }
         },
         "parameters": {
