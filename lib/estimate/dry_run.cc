@@ -35,6 +35,7 @@ DeviceTraits traits_of(const GpuSpec& gpu, const StackProfile& stack) {
   traits.compute_capability = gpu.compute_capability;
   traits.sm_count = gpu.sm_count;
   traits.cuda_toolkit = stack.cuda_toolkit();
+  traits.pinned_reuse = stack.pinned_reuse();
   return traits;
 }
 
@@ -145,21 +146,26 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
     const std::unique_ptr<ShardingRuntime> sharding = std::move(runtime.value());
     model->visit([&](Module& module) { module.set_label(run.modules.intern(module.name())); });
     run.elements = count_elements(*model);
-    run.timeline.begin_phase("load", allocator.stats());
+    const auto begin_phase = [&](const std::string& name) {
+      run.timeline.begin_phase(name, allocator.stats());
+      device.host().begin_phase(name);
+    };
+    begin_phase("load");
     const LoadPath path = load_path(job, plan);
     load(ctx, *model, load_options(job, path, stack), quantizer ? &*quantizer : nullptr);
-    run.timeline.begin_phase("adapter", allocator.stats());
+    begin_phase("adapter");
     {
       const Scoped place(ctx.place, path == LoadPath::gpu ? Place::device : Place::host);
       prepare_model(ctx, *model, job, stack);
     }
     TrainerOptions training = trainer_options(job, stack);
     adjust_to_plan(training, plan, stack);
-    Trainer trainer(*model, *sharding, training,
-                    [&](const std::string& name) { run.timeline.begin_phase(name, allocator.stats()); });
+    Trainer trainer(*model, *sharding, training, begin_phase);
     trainer.train(ctx);
     run.timeline.finish(allocator.stats());
     run.work = device.take_work();
+    device.host().finish();
+    run.host = device.host().phases();
     run.end = allocator.stats();
     run.last_event = run.timeline.event_count() - 1;
     device.retire();

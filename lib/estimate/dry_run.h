@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "memory/host_memory.h"
 #include "memory/timeline.h"
 #include "model/build.h"
 #include "plan/job_spec.h"
@@ -14,7 +15,8 @@ namespace qlp {
 
 struct DryRun {
   Timeline timeline;
-  StringTable modules;  ///< names of AllocationLabel::module
+  std::vector<HostPhase> host;  ///< memory of the process that drives the rank, in the same phases
+  StringTable modules;          ///< names of AllocationLabel::module
   ElementCounts elements;
   std::vector<PhaseWork> work;   ///< of each phase of the timeline
   MemoryStats end;               ///< figures after the last step

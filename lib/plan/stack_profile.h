@@ -1,6 +1,7 @@
 // What the libraries of a stack do, by version: every behaviour that changed is one named predicate with its source.
 #pragma once
 
+#include "memory/host_memory.h"
 #include "model/model_spec.h"
 #include "nn/behaviour.h"
 #include "plan/stack_versions.h"
@@ -60,6 +61,11 @@ class StackProfile {
   /// cuBLASLt works in the workspace of the cuBLAS handle, and that is large on every GPU since Hopper: so in
   /// torch 2.14, not in 2.8 (CublasHandlePool.cpp, CUDABlas.cpp).
   bool newer_cublas_workspaces() const { return v_.torch >= Version{2, 9, 0}; }
+  /// The caching host allocator keeps a list of free blocks for each power of two: so in torch 2.8, in 2.4 one for all
+  /// (ATen/core/CachingHostAllocator.h, get_free_block).
+  PinnedReuse pinned_reuse() const {
+    return v_.torch < Version{2, 6, 0} ? PinnedReuse::large_enough : PinnedReuse::same_size;
+  }
   /// average_tokens_across_devices is on by default. transformers training_args.py, 4.54.
   bool averages_tokens() const { return v_.transformers >= Version{4, 54, 0}; }
   /// Names decide which weights decay; before, the class of the norm, of which only Llama's was known. transformers

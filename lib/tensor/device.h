@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "memory/caching_allocator.h"
+#include "memory/host_memory.h"
 #include "memory/timeline.h"
 #include "tensor/work.h"
 
@@ -21,12 +22,13 @@ struct DeviceTraits {
   std::uint32_t compute_capability = 80;
   std::uint32_t sm_count = 108;      ///< streaming multiprocessors (multi_processor_count)
   std::uint32_t cuda_toolkit = 128;  ///< that PyTorch was built with: 128 for 12.8
+  PinnedReuse pinned_reuse = PinnedReuse::same_size;
 };
 
 class Device {
  public:
   Device(CachingAllocator& allocator, Timeline& timeline, DeviceTraits traits)
-      : allocator_(allocator), timeline_(timeline), traits_(traits) {}
+      : allocator_(allocator), timeline_(timeline), traits_(traits), host_(traits.pinned_reuse) {}
 
   const DeviceTraits& traits() const { return traits_; }
   CachingAllocator& allocator() { return allocator_; }
@@ -35,6 +37,8 @@ class Device {
   PhaseWork& work();
   /// Of all phases, as they are numbered in the timeline.
   std::vector<PhaseWork> take_work();
+  /// The memory of the process that drives the device.
+  HostMemory& host() { return host_; }
 
   /// A block of `bytes` > 0 on `stream`. Throws OutOfMemory.
   Block* allocate(std::uint64_t bytes, StreamId stream, AllocationLabel label);
@@ -46,6 +50,7 @@ class Device {
   void empty_cache();
   /// The run is over: what still lives may go without being recorded or given back.
   void retire() { retired_ = true; }
+  bool retired() const { return retired_; }
 
   /// What the first matrix product of a thread on a stream takes, and keeps.
   void use_cublas(LaunchThread thread, StreamId stream);
@@ -58,6 +63,7 @@ class Device {
   CachingAllocator& allocator_;
   Timeline& timeline_;
   DeviceTraits traits_;
+  HostMemory host_;
   std::vector<Workspace> workspaces_;
   std::vector<PhaseWork> work_;
   bool retired_ = false;

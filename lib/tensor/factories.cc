@@ -13,6 +13,11 @@ Ref<Storage> storage_for(Context& ctx, const Shape& shape, DType dtype, Op op, P
   return make_ref<Storage>(ctx.device, bytes, ctx.stream, ctx.label(op), place);
 }
 
+/// Results are where operands are, but for page-locked memory and mapped files, which only what asks for them gets.
+Place computed_at(Place operand) {
+  return operand == Place::pinned || operand == Place::mapped ? Place::host : operand;
+}
+
 /// Dense strides in the order of `like`'s, or row-major where `like` has holes, overlaps or ties.
 Strides preserved_strides(const Shape& shape, const Strides& like) {
   std::array<int, Shape::kMaxRank> order{};
@@ -32,6 +37,13 @@ Strides preserved_strides(const Shape& shape, const Strides& like) {
   return strides;
 }
 
+/// A copy in another place, under the label of the original.
+Tensor copy_at(Context& ctx, const Tensor& tensor, Place where) {
+  const Scoped place(ctx.place, where);
+  const Scoped category(ctx.category, tensor.storage().label().category);
+  return empty(ctx, tensor.shape(), tensor.dtype(), Op::to_copy);
+}
+
 }  // namespace
 
 Tensor empty(Context& ctx, const Shape& shape, DType dtype, Op op) {
@@ -39,7 +51,7 @@ Tensor empty(Context& ctx, const Shape& shape, DType dtype, Op op) {
 }
 
 Tensor empty_like(Context& ctx, const Tensor& like, DType dtype, Op op) {
-  auto storage = storage_for(ctx, like.shape(), dtype, op, like.storage().place());
+  auto storage = storage_for(ctx, like.shape(), dtype, op, computed_at(like.storage().place()));
   if (like.contiguous()) return Tensor(make_ref<TensorImpl>(std::move(storage), like.shape(), dtype));
   return Tensor(
       make_ref<TensorImpl>(std::move(storage), like.shape(), preserved_strides(like.shape(), like.strides()), dtype));
@@ -72,17 +84,20 @@ DType promote(const Tensor& a, const Tensor& b) {
 
 Tensor to_device(Context& ctx, const Tensor& tensor) {
   if (!tensor.on_host()) return tensor;
-  const Scoped category(ctx.category, tensor.storage().label().category);
-  Tensor moved = empty(ctx, tensor.shape(), tensor.dtype(), Op::to_copy);
+  Tensor moved = copy_at(ctx, tensor, Place::device);
   moved.impl()->requires_grad = tensor.requires_grad();
-  copy_to_device(ctx, bytes_of(tensor.shape(), tensor.dtype()).count());
+  if (tensor.storage().place() != Place::meta)
+    copy_to_device(ctx, bytes_of(tensor.shape(), tensor.dtype()).count());
   return moved;
 }
 
 Tensor to_host(Context& ctx, const Tensor& tensor) {
-  const Scoped place(ctx.place, Place::host);
   if (!tensor.on_host()) copy_to_host(ctx, bytes_of(tensor.shape(), tensor.dtype()).count());
-  return empty(ctx, tensor.shape(), tensor.dtype(), Op::to_copy);
+  return copy_at(ctx, tensor, Place::host);
+}
+
+Tensor pin_memory(Context& ctx, const Tensor& tensor) {
+  return tensor.storage().place() == Place::pinned ? tensor : copy_at(ctx, tensor, Place::pinned);
 }
 
 void scratch(Context& ctx, std::uint64_t bytes, Op op) {

@@ -20,8 +20,10 @@ DType promote(const Tensor& a, const Tensor& b);
 
 /// A copy on the device of a tensor that is on the host; the tensor itself if it is on the device.
 Tensor to_device(Context& ctx, const Tensor& tensor);
-/// A copy on the host.
+/// A copy on the host, in pageable memory.
 Tensor to_host(Context& ctx, const Tensor& tensor);
+/// Tensor.pin_memory(): a copy in page-locked memory; the tensor itself if it is there.
+Tensor pin_memory(Context& ctx, const Tensor& tensor);
 
 /// A tensor that lives no longer than the operation that calls this: memory taken and given back.
 void scratch(Context& ctx, std::uint64_t bytes, Op op);

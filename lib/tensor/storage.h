@@ -8,8 +8,14 @@
 
 namespace qlp {
 
-/// Where a storage is. On the host it takes nothing of the device.
-enum class Place : std::uint8_t { device, host };
+/// Where a storage is. All but the first take nothing of the device.
+enum class Place : std::uint8_t {
+  device,
+  host,    ///< pageable memory of the process
+  pinned,  ///< page-locked memory of the process
+  mapped,  ///< pages of a checkpoint file
+  meta,    ///< nowhere: torch's meta device, and host memory that is never written to
+};
 
 class Storage final : public RefCounted {
  public:
@@ -17,9 +23,7 @@ class Storage final : public RefCounted {
       : device_(device), bytes_(bytes), stream_(stream), place_(place), label_(label) {
     take();
   }
-  ~Storage() override {
-    if (block_) device_.free(block_);
-  }
+  ~Storage() override { give_back(); }
 
   std::uint64_t bytes() const { return bytes_; }
   Place place() const { return place_; }
@@ -29,7 +33,7 @@ class Storage final : public RefCounted {
   /// untyped_storage().resize_(): frees or takes memory while the tensors on it stay. Taken on `stream`.
   void resize(std::uint64_t bytes, StreamId stream) {
     if (bytes == bytes_) return;
-    if (block_) device_.free(block_), block_ = nullptr;
+    give_back();
     bytes_ = bytes, stream_ = stream;
     take();
   }
@@ -37,17 +41,29 @@ class Storage final : public RefCounted {
     if (block_) device_.record_stream(block_, stream);
   }
   void set_label(AllocationLabel label) {
-    label_ = label;
     if (block_) device_.relabel(block_, label);
+    if (on_host_books()) device_.host().relabel(host_kind(), bytes_, label_.category, label.category);
+    label_ = label;
   }
 
  private:
+  bool on_host_books() const { return bytes_ && place_ != Place::device && place_ != Place::meta; }
+  HostKind host_kind() const {
+    return place_ == Place::pinned ? HostKind::pinned : place_ == Place::mapped ? HostKind::mapped : HostKind::pageable;
+  }
   void take() {
     if (bytes_ && place_ == Place::device) block_ = device_.allocate(bytes_, stream_, label_);
+    if (on_host_books()) host_taken_ = device_.host().take(host_kind(), bytes_, label_.category);
+  }
+  void give_back() {
+    if (block_) device_.free(block_), block_ = nullptr;
+    if (on_host_books() && !device_.retired())
+      device_.host().give_back(host_kind(), bytes_, host_taken_, label_.category);
   }
   Device& device_;
   Block* block_ = nullptr;
   std::uint64_t bytes_;
+  std::uint64_t host_taken_ = 0;
   StreamId stream_;
   Place place_;
   AllocationLabel label_;

@@ -69,7 +69,7 @@ class Tensor {
   bool contiguous() const { return impl_->contiguous; }
   bool requires_grad() const { return impl_->requires_grad; }
   Storage& storage() const { return *impl_->storage; }
-  bool on_host() const { return impl_->storage->place() == Place::host; }
+  bool on_host() const { return impl_->storage->place() != Place::device; }
   std::uint32_t use_count() const { return impl_->use_count(); }
 
   // Views: a new tensor on the same storage, outside of autograd.
