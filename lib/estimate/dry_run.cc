@@ -100,11 +100,14 @@ TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
   return options;
 }
 
-LoadOptions load_options(const JobSpec& job, LoadPath path, const StackProfile& stack) {
+LoadOptions load_options(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
+  const bool first_loads_for_all = loading_under(job.loading, plan) == Loading::rank0 && loads_ram_efficiently(plan);
   return {.dtype = job.dtype,
-          .path = path,
+          .path = load_path(job, plan),
           .behaviour = stack.load(),
           .world_size = job.cluster.world_size,
+          .checkpoint_dtype = job.model.checkpoint_dtype.value_or(job.dtype),
+          .keeps_on_host = !first_loads_for_all || rank % job.cluster.gpus_per_node == 0,
           .capacity = job.cluster.gpu.capacity.count()};
 }
 
@@ -121,7 +124,7 @@ void prepare_model(Context& ctx, CausalLm& model, const JobSpec& job, const Stac
 
 }  // namespace
 
-Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank) {
+Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, RunExtent extent) {
   const StackProfile stack(job.stack);
   auto runtime = make_runtime(job, plan, rank, stack);
   if (!runtime) return Unexpected{runtime.error()};
@@ -151,17 +154,18 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
       device.host().begin_phase(name);
     };
     begin_phase("load");
-    const LoadPath path = load_path(job, plan);
-    load(ctx, *model, load_options(job, path, stack), quantizer ? &*quantizer : nullptr);
+    const LoadOptions loading = load_options(job, plan, rank, stack);
+    load(ctx, *model, loading, quantizer ? &*quantizer : nullptr);
     begin_phase("adapter");
     {
-      const Scoped place(ctx.place, path == LoadPath::gpu ? Place::device : Place::host);
+      const Scoped place(ctx.place, loading.path == LoadPath::gpu ? Place::device : Place::host);
       prepare_model(ctx, *model, job, stack);
     }
     TrainerOptions training = trainer_options(job, stack);
     adjust_to_plan(training, plan, stack);
     Trainer trainer(*model, *sharding, training, begin_phase);
-    trainer.train(ctx);
+    trainer.prepare(ctx);
+    if (extent == RunExtent::whole) trainer.train(ctx);
     run.timeline.finish(allocator.stats());
     run.work = device.take_work();
     device.host().finish();

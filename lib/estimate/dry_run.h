@@ -23,7 +23,11 @@ struct DryRun {
   std::uint32_t last_event = 0;  ///< of the run itself; what follows takes it apart
 };
 
-/// Runs load, adapter, preparation and all steps. Errors: what this plan or stack refuses, with the reason.
-Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank);
+enum class RunExtent : std::uint8_t { whole, preparation };
+
+/// Runs load, adapter, preparation and, in a whole run, all steps. Errors: what this plan or stack refuses, with the
+/// reason.
+Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank,
+                       RunExtent extent = RunExtent::whole);
 
 }  // namespace qlp

@@ -59,6 +59,7 @@ Resources resources_of(const PlanReport& plan, const JobSpec& job) {
   Resources need;
   need.gpus = ranks_of(job, plan.plan);
   need.gpus_per_node = std::min(need.gpus, cluster.gpus_per_node);
+  if (plan.host) need.host_memory_per_node = plan.host->per_node;
   need.nodes = ceil_div(need.gpus, need.gpus_per_node);
   // A plan that runs by giving its cache back needs less than device_used; without a search, what it was tried with.
   need.gpu_memory = plan.cache_given_back

@@ -101,10 +101,12 @@ RankReport rank_report(const DryRun& run, std::int64_t rank, bool with_inventori
     report.training_peak.categories = report.peak.categories;
   else if (training_phase)
     report.training_peak.categories = by_category(timeline.live_at(training_phase->allocated.event));
-  for (const Phase& phase : timeline.phases()) {
+  for (std::size_t i = 0; i < timeline.phases().size(); ++i) {
+    const Phase& phase = timeline.phases()[i];
     PhaseReport row;
     row.name = phase.name, row.phase = glossary_phase(phase.name);
     row.peak = figures(phase), row.held = figures(phase.end);
+    row.host_peak = Bytes{run.host[i].peak.total()}, row.host_held = Bytes{run.host[i].held.total()};
     if (with_inventories) {
       const auto live = timeline.live_at(phase.allocated.event);
       row.categories = by_category(live);

@@ -61,6 +61,8 @@ struct PhaseReport {
   std::string phase;  ///< the glossary's word: load, adapter, prepare, forward, backward, optimizer_step, zero_grad
   LedgerFigures peak{};
   LedgerFigures held{};
+  Bytes host_peak{};  ///< of the process's tensors, pinned blocks included
+  Bytes host_held{};
   CategoryBytes categories{};              ///< of the phase's allocated peak
   std::vector<InventoryItem> inventory{};  ///< of that peak, largest first; only where it was asked for
 };
@@ -82,6 +84,25 @@ struct RankReport {
   std::vector<InventoryItem> top_tensors;  ///< of the whole run's allocated peak, largest first
 };
 
+/// Host memory of one process when it holds the most.
+struct HostRank {
+  std::string phase;           ///< of the peak: "load", "micro1.backward", ...
+  Bytes peak;                  ///< tensors in pageable memory, and blocks of pinned memory
+  Bytes pinned;                ///< the part that is page-locked, kept free blocks included
+  Bytes mapped;                ///< most of checkpoint files that it has mapped; not in `peak`
+  CategoryBytes categories{};  ///< of the tensors; pinned blocks are larger
+};
+
+struct HostReport {
+  HostRank rank0;                  ///< the first process of each node
+  std::optional<HostRank> others;  ///< absent where they hold the same
+  std::int64_t processes = 1;      ///< of a node, one for each GPU that is used
+  Bytes process;                   ///< of each process beside its tensors
+  Bytes per_node;                  ///< sum over the processes of a node, in the phase in which it is largest
+  std::string per_node_phase;
+  Bytes page_cache;  ///< files that the processes of a node share; the system may drop them, so not in `per_node`
+};
+
 struct PlanReport {
   NamedPlan plan;
   bool applicable = true;
@@ -90,6 +111,7 @@ struct PlanReport {
   bool cache_given_back = false;  ///< fits only because PyTorch gives its cache back
   std::vector<RankReport> ranks;  ///< the worst first; one entry where all ranks are alike
   std::vector<OutsideTerm> outside;
+  std::optional<HostReport> host;  ///< where rank 0 was played
   Diagnostics diagnostics;
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "report/format.h"
+#include "report/host_text.h"
 #include "report/table.h"
 
 namespace qlp {
@@ -105,14 +106,17 @@ std::string categories_text(const CategoryBytes& categories, bool colors) {
 }
 
 std::string timeline_text(const RankReport& rank, bool colors) {
-  TextTable table{{"phase", "peak allocated MiB", "peak reserved MiB", "held allocated MiB", "held reserved MiB"}, 1};
+  TextTable table{
+      {"phase", "peak allocated MiB", "peak reserved MiB", "held allocated MiB", "held reserved MiB", "peak host MiB"},
+      1};
   for (const auto& phase : rank.phases) {
     const bool peak = phase.name == rank.peak.phase_label;
     table.add({{phase.name, peak ? Color::strong : Color::plain},
                {mib(phase.peak.allocated), peak ? Color::strong : Color::plain},
                {mib(phase.peak.reserved)},
                {mib(phase.held.allocated)},
-               {mib(phase.held.reserved)}});
+               {mib(phase.held.reserved)},
+               {mib(phase.host_peak)}});
   }
   return table.text(colors);
 }
@@ -165,7 +169,9 @@ Result<std::string> explain_text(const Report& report, std::string_view plan_nam
   std::string out =
       job_line(report.job) + "\nplan " + plan->plan.name + ", rank " + std::to_string(rank->rank) + "\n\n";
   if (!options.phase) {
-    out += timeline_text(*rank, options.colors) + "\n" + categories_text(rank->peak.categories, options.colors) + "\n";
+    out += timeline_text(*rank, options.colors) + "\n";
+    if (plan->host) out += "GiB: " + host_text(*plan->host) + "\n\n";
+    out += categories_text(rank->peak.categories, options.colors) + "\n";
     return out + peak_line(rank->peak.phase_label, rank->peak.figures) + inventory_text(rank->top_tensors, options.top);
   }
   const auto phase = std::ranges::find(rank->phases, *options.phase, &PhaseReport::name);

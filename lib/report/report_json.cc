@@ -69,13 +69,30 @@ Json phases_json(const std::vector<PhaseReport>& phases) {
     Json entry{{"name", phase.name},
                {"phase", phase.phase},
                {"peak", figures_json(phase.peak)},
-               {"held", figures_json(phase.held)}};
+               {"held", figures_json(phase.held)},
+               {"host", {{"peak_bytes", phase.host_peak.count()}, {"held_bytes", phase.host_held.count()}}}};
     if (!phase.inventory.empty()) {
       entry["categories"] = categories_json(phase.categories);
       entry["top_tensors"] = inventory_json(phase.inventory);
     }
     out.push_back(std::move(entry));
   }
+  return out;
+}
+
+Json host_rank_json(const HostRank& rank) {
+  return {{"phase_name", rank.phase},
+          {"peak_bytes", rank.peak.count()},
+          {"pinned_bytes", rank.pinned.count()},
+          {"mapped_bytes", rank.mapped.count()},
+          {"categories", categories_json(rank.categories)}};
+}
+
+Json host_json(const HostReport& host) {
+  Json out{{"per_node_bytes", host.per_node.count()},     {"per_node_phase_name", host.per_node_phase},
+           {"page_cache_bytes", host.page_cache.count()}, {"processes", host.processes},
+           {"process_bytes", host.process.count()},       {"rank0", host_rank_json(host.rank0)}};
+  if (host.others) out["others"] = host_rank_json(*host.others);
   return out;
 }
 
@@ -132,6 +149,7 @@ Json plan_json(const PlanReport& plan, Loading loading) {
     for (const auto& term : plan.outside)
       out["outside"].push_back({{"name", term.name}, {"device_bytes", term.bytes.count()}, {"source", term.source}});
   }
+  if (plan.host) out["host"] = host_json(*plan.host);
   out["diagnostics"] = diagnostics_json(plan.diagnostics);
   return out;
 }

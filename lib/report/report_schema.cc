@@ -187,7 +187,10 @@ std::string_view report_schema() {
           "description": "each GPU must give, on CUDA's scale, margin included"
         },
         "gpu_memory_mib": {"type": "integer", "minimum": 0, "description": "the same on nvidia-smi's scale"},
-        "host_memory_per_node_bytes": {"$ref": "#/$defs/bytes"}
+        "host_memory_per_node_bytes": {
+          "$ref": "#/$defs/bytes",
+          "description": "of the processes; what the system keeps of files comes on top"
+        }
       }
     },
     "plans": {"type": "array", "items": {"$ref": "#/$defs/plan"}},
@@ -275,7 +278,7 @@ std::string_view report_schema() {
     },
     "phase": {
       "type": "object",
-      "required": ["name", "phase", "peak", "held"],
+      "required": ["name", "phase", "peak", "held", "host"],
       "properties": {
         "name": {"type": "string"},
         "phase": {
@@ -286,6 +289,12 @@ std::string_view report_schema() {
         },
         "peak": {"$ref": "#/$defs/figures"},
         "held": {"$ref": "#/$defs/figures", "description": "at its end"},
+        "host": {
+          "type": "object",
+          "description": "tensors of the process in host memory, pinned blocks included",
+          "required": ["peak_bytes", "held_bytes"],
+          "properties": {"peak_bytes": {"$ref": "#/$defs/bytes"}, "held_bytes": {"$ref": "#/$defs/bytes"}}
+        },
         "categories": {"$ref": "#/$defs/categories"},
         "top_tensors": {"type": "array", "items": {"$ref": "#/$defs/tensor"}}
       }
@@ -307,6 +316,18 @@ std::string_view report_schema() {
         "count": {"type": "integer", "minimum": 1},
         "requested_bytes": {"$ref": "#/$defs/bytes"},
         "allocated_bytes": {"$ref": "#/$defs/bytes"}
+      }
+    },
+    "host_rank": {
+      "type": "object",
+      "description": "host memory of one process when it holds the most",
+      "required": ["phase_name", "peak_bytes", "pinned_bytes", "mapped_bytes", "categories"],
+      "properties": {
+        "phase_name": {"type": "string"},
+        "peak_bytes": {"$ref": "#/$defs/bytes", "description": "tensors in pageable memory and blocks of pinned memory"},
+        "pinned_bytes": {"$ref": "#/$defs/bytes", "description": "page-locked part, with blocks that are kept free"},
+        "mapped_bytes": {"$ref": "#/$defs/bytes", "description": "most of checkpoint files it has mapped, not in the peak"},
+        "categories": {"$ref": "#/$defs/categories"}
       }
     },
     "plan": {
@@ -362,6 +383,28 @@ std::string_view report_schema() {
               "device_bytes": {"$ref": "#/$defs/bytes"},
               "source": {"type": "string"}
             }
+          }
+        },
+        "host": {
+          "type": "object",
+          "description": "memory of the machines that hold the GPUs",
+          "required": [
+            "per_node_bytes", "per_node_phase_name", "page_cache_bytes", "processes", "process_bytes", "rank0"
+          ],
+          "properties": {
+            "per_node_bytes": {
+              "$ref": "#/$defs/bytes",
+              "description": "sum over the processes of a node in the phase in which it is largest"
+            },
+            "per_node_phase_name": {"type": "string"},
+            "page_cache_bytes": {
+              "$ref": "#/$defs/bytes",
+              "description": "files that the processes of a node share and the system may drop: not in per_node_bytes"
+            },
+            "processes": {"type": "integer", "minimum": 1, "description": "of a node"},
+            "process_bytes": {"$ref": "#/$defs/bytes", "description": "of each process beside its tensors"},
+            "rank0": {"$ref": "#/$defs/host_rank", "description": "the first process of each node"},
+            "others": {"$ref": "#/$defs/host_rank", "description": "absent where they hold the same"}
           }
         },
         "diagnostics": {"$ref": "#/$defs/diagnostics"}

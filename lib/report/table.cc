@@ -7,6 +7,7 @@
 #include "estimate/outside_terms.h"
 #include "plan/job_names.h"
 #include "report/format.h"
+#include "report/host_text.h"
 
 namespace qlp {
 namespace {
@@ -28,6 +29,7 @@ std::string rows(const Report& report, const TableOptions& options) {
   std::vector<std::string> headings{"plan", "verdict", "peak phase", "allocated GiB", "reserved GiB", "device GiB"};
   if (required) headings.emplace_back("required GiB");
   headings.emplace_back("headroom GiB");
+  headings.emplace_back("host GiB");
   TextTable table{headings, 3};
   for (const PlanReport* plan : best_first(report)) {
     const bool best = report.recommended == plan->plan.name;
@@ -40,6 +42,7 @@ std::string rows(const Report& report, const TableOptions& options) {
       row.push_back({gib(peak.device_used)});
       if (required) row.push_back({peak.required_device ? gib(*peak.required_device) : ""});
       row.push_back({gib(peak.headroom), peak.headroom < ByteDelta{} ? Color::bad : Color::plain});
+      row.push_back({plan->host ? gib(plan->host->per_node) : ""});
     }
     table.add(std::move(row));
   }
@@ -55,8 +58,10 @@ std::string equations(const PlanReport& plan, const ClusterSpec& cluster) {
   if (cluster.used_by_others != Bytes{}) device += " + used_by_others " + gib(cluster.used_by_others);
   const std::string used =
       peak.required_device ? "required " + gib(*peak.required_device) : "device " + gib(peak.device_used);
-  return plan.plan.name + " in GiB: " + device + "\n  headroom " + gib(peak.headroom) + " = capacity " +
-         gib(peak.capacity) + " - margin " + gib(margin_of(cluster)) + " - " + used + "\n";
+  std::string text = plan.plan.name + " in GiB: " + device + "\n  headroom " + gib(peak.headroom) + " = capacity " +
+                     gib(peak.capacity) + " - margin " + gib(margin_of(cluster)) + " - " + used + "\n";
+  if (plan.host) text += "  " + wrapped(host_text(*plan.host), 2) + "\n";
+  return text;
 }
 
 std::string diagnostic_line(std::string_view about, const Diagnostic& d) {

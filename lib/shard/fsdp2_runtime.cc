@@ -16,7 +16,7 @@ std::vector<Tensor> placeholders(Context& ctx, CausalLm& model, bool copies) {
   std::vector<Tensor> out;
   for (const Parameter* parameter : model.parameters())
     if (parameter->trainable) {
-      const Scoped place(ctx.place, parameter->tensor.storage().place());
+      const Scoped place(ctx.place, parameter->tensor.on_host() ? Place::meta : Place::device);
       out.push_back(empty(ctx, copies ? parameter->tensor.shape() : Shape{1}, parameter->tensor.dtype(), Op::empty));
     }
   return out;
@@ -53,7 +53,7 @@ void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
   const std::vector<Tensor> state_dict = cloned_nested_codes(ctx, model);
   fully_shard_.begin(model, [&](const Parameter& p) { return preparation_.ignores_quantized && p.quantize; });
   {
-    const Scoped place(ctx.place, preparation_.loads_state_dict ? Place::host : ctx.place);
+    const Scoped place(ctx.place, preparation_.loads_state_dict ? Place::meta : ctx.place);
     shard_units(ctx, model);
     cast_shards(ctx, model);
   }

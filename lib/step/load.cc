@@ -87,10 +87,40 @@ void make_buffers(Context& ctx, CausalLm& model, DType dtype, Place where) {
     *buffer.tensor = empty(ctx, buffer.shape, buffer.in_model_dtype ? dtype : DType::float32, Op::buffer);
 }
 
+/// The checkpoint's files as safetensors opens them: mapped, read where they are touched.
+std::vector<Tensor> map_files(Context& ctx, const std::vector<Parameter*>& order, const LoadOptions& options) {
+  const Scoped place(ctx.place, Place::mapped);
+  std::vector<Tensor> files;
+  for (const Parameter* parameter : order)
+    files.push_back(empty(ctx, parameter->shape, options.checkpoint_dtype, Op::parameter));
+  return files;
+}
+
+/// Weights in the dtype of the file stay views of it. Ranks that are sent their weights have empty tensors in their
+/// place, which nobody writes to (modeling_utils.py, _move_missing_keys_from_meta_to_cpu).
 void load_on_host(Context& ctx, CausalLm& model, const std::vector<Parameter*>& order, const LoadOptions& options) {
-  const Scoped place(ctx.place, Place::host);
-  for (Parameter* parameter : order) parameter->tensor = empty(ctx, parameter->shape, options.dtype, Op::parameter);
+  if (options.keeps_on_host) {
+    const std::vector<Tensor> files = map_files(ctx, order, options);
+    const Scoped place(ctx.place, Place::host);
+    for (std::size_t i = 0; i < order.size(); ++i)
+      order[i]->tensor = options.checkpoint_dtype == options.dtype
+                             ? files[i]
+                             : empty(ctx, order[i]->shape, options.dtype, Op::parameter);
+  } else {
+    const Scoped place(ctx.place, Place::meta);
+    for (Parameter* parameter : order) parameter->tensor = empty(ctx, parameter->shape, options.dtype, Op::parameter);
+  }
   make_buffers(ctx, model, options.dtype, Place::host);
+}
+
+/// A quantized weight leaves the GPU again: for host memory, or for nowhere.
+void take_off_gpu(Context& ctx, Parameter& parameter, bool keeps) {
+  if (keeps) {
+    parameter.tensor = to_host(ctx, parameter.tensor);
+    return;
+  }
+  const Scoped place(ctx.place, Place::meta);
+  parameter.tensor = empty(ctx, parameter.tensor.shape(), parameter.tensor.dtype(), Op::to_copy);
 }
 
 /// accelerate's dispatch_model: looks at the state dict (before 4.5x once more for every module that has hooks).
@@ -114,10 +144,11 @@ void load(Context& ctx, CausalLm& model, const LoadOptions& options, FourBitQuan
     load_on_host(ctx, model, order, options);
     return;
   }
+  const std::vector<Tensor> files = map_files(ctx, order, options);
   if (options.behaviour.loader != Loader::by_tensor) warm_up(ctx, order, options, quantizer != nullptr);
   for (Parameter* parameter : order) {
     load_parameter(ctx, *parameter, options, quantizer);
-    if (options.path == LoadPath::through_gpu) parameter->tensor = to_host(ctx, parameter->tensor);
+    if (options.path == LoadPath::through_gpu) take_off_gpu(ctx, *parameter, options.keeps_on_host);
   }
   if (options.path == LoadPath::through_gpu)
     make_buffers(ctx, model, options.dtype, Place::host);

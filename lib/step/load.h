@@ -16,6 +16,10 @@ struct LoadOptions {
   LoadPath path = LoadPath::gpu;
   LoadBehaviour behaviour;
   std::int64_t world_size = 1;
+  DType checkpoint_dtype = DType::bfloat16;  ///< of the files
+  /// Under LoadPath::host and through_gpu the weights of rank 0 stay in host memory; the other ranks of a node then
+  /// hold them nowhere, because rank 0 sends them what they need.
+  bool keeps_on_host = true;
   std::uint64_t capacity = 0;  ///< bytes of the GPU: the warm-up takes no more than 1.2 GiB less
 };
 

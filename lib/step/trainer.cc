@@ -26,7 +26,7 @@ Tensor from_host(Context& ctx, const Shape& shape, DType dtype) {
 Trainer::Trainer(CausalLm& model, ShardingRuntime& runtime, TrainerOptions options, PhaseObserver begin_phase)
     : model_(model), runtime_(runtime), options_(options), begin_phase_(std::move(begin_phase)) {}
 
-void Trainer::train(Context& ctx) {
+void Trainer::prepare(Context& ctx) {
   begin_phase_("prepare");
   runtime_.place_model(ctx, model_);
   ctx.device.empty_cache();  // accelerator.free_memory()
@@ -37,6 +37,9 @@ void Trainer::train(Context& ctx) {
     const Scoped category(ctx.category, Category::logits_and_loss);
     total_loss_ = scalar(ctx, DType::float32);
   }
+}
+
+void Trainer::train(Context& ctx) {
   for (std::int64_t step = 1; step <= options_.num_steps; ++step) {
     if (step > 1) begin_phase_("micro" + std::to_string(micro_ + 1) + ".forward");
     count_items(ctx);

@@ -49,7 +49,9 @@ class Trainer {
  public:
   Trainer(CausalLm& model, ShardingRuntime& runtime, TrainerOptions options, PhaseObserver begin_phase);
 
-  /// Set-up and all steps.
+  /// Trainer.train() up to the loop: the model goes to its place, is wrapped, and gets its optimizer.
+  void prepare(Context& ctx);
+  /// All steps.
   void train(Context& ctx);
 
  private:

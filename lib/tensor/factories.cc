@@ -86,8 +86,7 @@ Tensor to_device(Context& ctx, const Tensor& tensor) {
   if (!tensor.on_host()) return tensor;
   Tensor moved = copy_at(ctx, tensor, Place::device);
   moved.impl()->requires_grad = tensor.requires_grad();
-  if (tensor.storage().place() != Place::meta)
-    copy_to_device(ctx, bytes_of(tensor.shape(), tensor.dtype()).count());
+  if (tensor.storage().place() != Place::meta) copy_to_device(ctx, bytes_of(tensor.shape(), tensor.dtype()).count());
   return moved;
 }
 

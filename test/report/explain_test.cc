@@ -12,9 +12,9 @@ TEST_CASE("report/explain: timeline, categories and inventory of the peak") {
   CHECK(*text == R"(tiny, QLoRA nf4 r 16, 1 x 128 tokens, 8 x H100 SXM5 80GB
 plan single, rank 0
 
-phase            peak allocated MiB  peak reserved MiB  held allocated MiB  held reserved MiB
-load                          0.001              2.000               0.001              2.000
-micro1.backward           59900.000          60000.000               0.001              2.000
+phase            peak allocated MiB  peak reserved MiB  held allocated MiB  held reserved MiB  peak host MiB
+load                          0.001              2.000               0.001              2.000       5120.000
+micro1.backward           59900.000          60000.000               0.001              2.000          0.000
 
 category     allocated MiB        bytes
 parameters       59899.996  62809698304
@@ -33,6 +33,13 @@ TEST_CASE("report/explain: one phase, one rank") {
   CHECK(text->find("plan fsdp2, rank 0\n") != std::string::npos);
   CHECK(text->find("reserved: micro1.backward\n") != std::string::npos);
   CHECK(text->find("peak reserved MiB") == std::string::npos);
+}
+
+TEST_CASE("report/explain: host memory of the node, where it is known") {
+  const auto text = explain_text(sample_report(), "fsdp2-no-reshard");
+  REQUIRE(text);
+  CHECK(text->find("GiB: host 21.00 per node, most in load: ") != std::string::npos);
+  CHECK(explain_text(sample_report(), "single")->find("per node") == std::string::npos);
 }
 
 TEST_CASE("report/explain: small places are counted") {

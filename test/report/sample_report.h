@@ -35,8 +35,22 @@ inline RankReport sample_rank(std::int64_t rank, std::uint64_t reserved_mib) {
   backward.inventory = out.top_tensors;
   PhaseReport load{.name = "load", .phase = "load"};
   load.peak = load.held = out.persistent;
+  load.host_peak = Bytes{5ULL << 30};
   out.phases = {load, backward};
   return out;
+}
+
+/// Rank 0 loads 10 GiB for all, of which 2 are pinned; 8 processes of a node.
+inline HostReport sample_host() {
+  HostReport host;
+  host.rank0 = {.phase = "load", .peak = Bytes{10ULL << 30}, .pinned = Bytes{2ULL << 30}, .mapped = Bytes{4ULL << 30}};
+  host.others = HostRank{.phase = "adapter", .peak = Bytes{1ULL << 30}};
+  host.processes = 8;
+  host.process = Bytes{1ULL << 29};
+  host.per_node = Bytes{21ULL << 30};
+  host.per_node_phase = "load";
+  host.page_cache = host.rank0.mapped;
+  return host;
 }
 
 inline PlanReport sample_plan(const JobSpec& job, NamedPlan plan, std::vector<RankReport> ranks) {
@@ -92,6 +106,7 @@ inline Report sample_report() {
                                 .key_path = "adapter.lora_dropout",
                                 .position = {.file = "job.yaml", .line = 7, .column = 3},
                                 .hint = ""});
+  report.plans[3].host = sample_host();
   for (auto& plan : report.plans) {
     std::optional<bool> outcome;
     if (plan.plan.name == "fsdp2") outcome = true;

@@ -12,8 +12,8 @@ TEST_CASE("report/table: a row for each plan, the best first, then the recommend
   CHECK(report_table(sample_report()) == R"(tiny, QLoRA nf4 r 16, 1 x 128 tokens, 8 x H100 SXM5 80GB
 1,234,567 parameters, 4,096 trainable
 
-plan              verdict        peak phase  allocated GiB  reserved GiB  device GiB  headroom GiB
-fsdp2-no-reshard  fits           backward            68.26         68.36       69.82          7.78
+plan              verdict        peak phase  allocated GiB  reserved GiB  device GiB  headroom GiB  host GiB
+fsdp2-no-reshard  fits           backward            68.26         68.36       69.82          7.78     21.00
 fsdp2             fits, tightly  backward            77.54         77.64       79.10         -1.50
 single            fits           backward            58.50         58.59       59.27         18.33
 ddp               does not fit   backward            87.79         87.89       89.63        -12.04
@@ -22,6 +22,8 @@ fsdp1-full-shard  cannot run
 recommended: fsdp2-no-reshard on 8 GPUs with 71.41 GiB each
 fsdp2-no-reshard in GiB: device 69.82 = reserved 68.36 + cuda_context 0.52 + library_overhead 0.16 + nccl 0.79
   headroom 7.78 = capacity 79.18 - margin 1.58 - device 69.82
+  host 21.00 per node, most in load: rank 0 up to 10.00 (pinned 2.00), others up to 1.00 each,
+  processes 8 x 0.50; 4.00 of files in the page cache are not in it
 
 fsdp2: fits only because PyTorch frees its cached segments and tries again when the device is full;
   steps are slower while this happens; expandable_segments:True or a smaller micro batch avoids it
