@@ -8,12 +8,13 @@
 #include <CLI/CLI.hpp>
 
 #include "base/text.h"
+#include "estimate/check.h"
 #include "plan/catalogue.h"
 
 namespace qlp::app {
 namespace {
 
-constexpr std::array<std::string_view, 5> kCommands{"estimate", "explain", "gpus", "models", "schema"};
+constexpr std::array<std::string_view, 6> kCommands{"estimate", "explain", "check", "gpus", "models", "schema"};
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 
 /// Accepts one of the words; the message offers the one that was probably meant.
@@ -44,6 +45,7 @@ class CommandLine {
         "cannot do it, 4 internal error, 130 interrupted.");
     add_estimate();
     add_explain();
+    add_check();
     gpus_ = add_command("gpus", "List the GPU catalogue",
                         "Examples:\n"
                         "  qlora-plan gpus                          what CUDA gives on each GPU\n"
@@ -158,6 +160,33 @@ class CommandLine {
         ->group("Output");
   }
 
+  void add_check() {
+    check_ = add_command("check", "Hold a job against rules: what is set up wrongly, with the bytes and the fix",
+                         "Examples:\n"
+                         "  qlora-plan check job.yaml --plan fsdp2   findings; exit status 1 if one is an error\n"
+                         "  qlora-plan check job.yaml --strict --ignore logits-dominate",
+                         check_arguments_.common);
+    add_job(*check_, check_arguments_.job);
+    check_
+        ->add_option_function<std::string>(
+            "--budget", [this](const std::string& text) { check_arguments_.budget = *parse_size(text); },
+            "Memory that a GPU may use (40GiB), instead of the job's less its margin")
+        ->type_name("SIZE")
+        ->check(CLI::Validator{[](std::string& text) {
+                                 const auto size = parse_size(text);
+                                 return size ? std::string{} : size.error();
+                               },
+                               "", "size"})
+        ->group("Input");
+    check_->add_flag("--strict", check_arguments_.strict, "Warnings fail the check too")->group("Input");
+    check_
+        ->add_option("--ignore", check_arguments_.ignored,
+                     "Leave findings of this rule out (may be repeated): " + join(kRuleCodes))
+        ->type_name("CODE")
+        ->check(one_of(kRuleCodes))
+        ->group("Input");
+  }
+
   const CLI::App& chosen() const {
     const auto commands = root_.get_subcommands();
     return commands.empty() ? root_ : *commands.front();
@@ -194,6 +223,7 @@ class CommandLine {
   Arguments arguments() const {
     if (*estimate_) return with_color(estimate_arguments_);
     if (*explain_) return with_color(explain_arguments_);
+    if (*check_) return with_color(check_arguments_);
     if (*gpus_) return with_color(gpus_arguments_);
     if (*models_) return with_color(models_arguments_);
     return with_color(schema_arguments_);
@@ -202,11 +232,13 @@ class CommandLine {
   CLI::App root_;
   CLI::App* estimate_ = nullptr;
   CLI::App* explain_ = nullptr;
+  CLI::App* check_ = nullptr;
   CLI::App* gpus_ = nullptr;
   CLI::App* models_ = nullptr;
   CLI::App* schema_ = nullptr;
   EstimateArguments estimate_arguments_;
   ExplainArguments explain_arguments_;
+  CheckArguments check_arguments_;
   GpusArguments gpus_arguments_;
   ModelsArguments models_arguments_;
   SchemaArguments schema_arguments_;

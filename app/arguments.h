@@ -5,6 +5,9 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
+
+#include "base/bytes.h"
 
 namespace qlp::app {
 
@@ -41,6 +44,14 @@ struct ExplainArguments {
   std::optional<std::string> events;
 };
 
+struct CheckArguments {
+  CommonArguments common;
+  JobArguments job;
+  std::optional<Bytes> budget;
+  std::vector<std::string> ignored;
+  bool strict = false;
+};
+
 struct GpusArguments {
   CommonArguments common;
 };
@@ -53,7 +64,8 @@ struct SchemaArguments {
   CommonArguments common;
 };
 
-using Arguments = std::variant<EstimateArguments, ExplainArguments, GpusArguments, ModelsArguments, SchemaArguments>;
+using Arguments =
+    std::variant<EstimateArguments, ExplainArguments, CheckArguments, GpusArguments, ModelsArguments, SchemaArguments>;
 
 /// Help or the version was asked for: text for stdout.
 struct Information {

@@ -6,8 +6,8 @@
 namespace qlp::app {
 
 enum class ExitCode : std::uint8_t {
-  fits = 0,          ///< answered, and it fits
-  nothing_fits = 1,  ///< answered: nothing fits
+  fits = 0,          ///< answered, and it fits; checked, and nothing is wrong
+  nothing_fits = 1,  ///< answered: nothing fits; a check failed
   bad_input = 2,     ///< usage or input error
   environment = 3,   ///< the environment cannot do it: output that cannot be written, later a missing GPU
   internal = 4,      ///< please report

@@ -8,21 +8,9 @@
 #include "estimate/dry_run.h"
 #include "estimate/estimate.h"
 #include "estimate/event_list.h"
-#include "estimate/ledger.h"
 #include "report/report_json.h"
 
 namespace qlp::app {
-namespace {
-
-/// The recommended plan; where none fits, the one that comes nearest.
-std::string plan_to_explain(const JobSpec& job) {
-  if (job.plans.size() == 1) return job.plans.front().name;
-  const Report all = estimate(job);
-  return all.plans.empty() ? std::string{} : best_first(all).front()->plan.name;
-}
-
-}  // namespace
-
 ExitCode run_command(const ExplainArguments& arguments) {
   const CommonArguments& common = arguments.common;
   auto document = read_job_input(arguments.job, common);
@@ -32,7 +20,7 @@ ExitCode run_command(const ExplainArguments& arguments) {
     log_error("--rank: expected 0 to " + std::to_string(document->job.cluster.world_size - 1));
     return ExitCode::bad_input;
   }
-  const std::string plan = plan_to_explain(document->job);
+  const std::string plan = plan_in_question(document->job).name;
   if (!arguments.job.plan) log_info("explaining plan " + plan);
   EstimateOptions options;
   options.only_plan = plan;
@@ -55,7 +43,7 @@ ExitCode run_command(const ExplainArguments& arguments) {
                                   .colors = use_colors(common.color, Stream::out)});
   if (!text) {
     show_diagnostics(text.error(), common);
-    const bool answered = !report.plans.empty() && !report.plans.front().applicable;
+    const bool answered = !report.plans.empty() && !report.plans.front().applicable();
     return answered ? ExitCode::nothing_fits : ExitCode::bad_input;
   }
   if (common.json) write_result(*common.json, report_json(report, QLP_VERSION));

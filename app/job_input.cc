@@ -5,6 +5,8 @@
 #include "app/diagnostics.h"
 #include "app/output.h"
 #include "app/terminal.h"
+#include "estimate/estimate.h"
+#include "estimate/ledger.h"
 #include "plan/catalogue.h"
 
 namespace qlp::app {
@@ -24,6 +26,12 @@ void show_diagnostics(const Diagnostics& diagnostics, const CommonArguments& com
     if (d.severity == Severity::error || (d.severity == Severity::warning && !common.quiet) || common.verbose)
       shown.push_back(d);
   write_stderr(diagnostics_text(shown, use_colors(common.color, Stream::err)));
+}
+
+NamedPlan plan_in_question(const JobSpec& job) {
+  if (job.plans.size() == 1) return job.plans.front();
+  const Report all = estimate(job);
+  return best_first(all).front()->plan;
 }
 
 std::optional<JobDocument> read_job_input(const JobArguments& arguments, const CommonArguments& common) {

@@ -12,6 +12,10 @@ namespace qlp::app {
 /// The job with --gpus and --plan applied; none where the file has errors, which are on stderr then.
 std::optional<JobDocument> read_job_input(const JobArguments& arguments, const CommonArguments& common);
 
+/// The plan that a command about one plan is about: the job's only one, else the recommended; where none fits, the one
+/// that comes nearest.
+NamedPlan plan_in_question(const JobSpec& job);
+
 /// Errors and warnings (with -v notes too) to stderr, as the options ask.
 void show_diagnostics(const Diagnostics& diagnostics, const CommonArguments& common);
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/refusal.h"
+
 namespace qlp {
 namespace {
 
@@ -28,21 +30,20 @@ Diagnostics check_attention(const JobSpec& job, const StackProfile& stack) {
   if (auto refusals = check_flash_attention(job); !refusals.empty()) return refusals;
   if (job.model.family != Family::gemma2 || job.training.attention != Attention::sdpa || stack.gemma2_takes_sdpa())
     return {};
-  return {{.code = "attention-refused",
-           .message = "transformers refuses sdpa for Gemma 2, whose scores are capped",
-           .key_path = "training.attn_implementation",
-           .hint = "use eager"}};
+  return {refusal("attention-refused", "transformers refuses sdpa for Gemma 2, whose scores are capped",
+                  "training.attn_implementation", "use eager")};
 }
 
 Diagnostics attention_warnings(const JobSpec& job, const StackProfile& stack) {
   const bool hopper = job.cluster.gpu.compute_capability / 10 == 9;
   if (!hopper || job.training.attention != Attention::sdpa || !stack.prefers_cudnn_attention()) return {};
-  return {{.severity = Severity::warning,
-           .code = "attention-cudnn",
-           .message = "this torch prefers cuDNN's attention on Hopper, whose workspace is not known; the figures are "
-                      "those of FlashAttention",
-           .key_path = "training.attn_implementation",
-           .hint = "attn_implementation: flash_attention_2 runs what is planned"}};
+  Diagnostic warning =
+      refusal("attention-cudnn",
+              "this torch prefers cuDNN's attention on Hopper, whose workspace is not known; the "
+              "figures are those of FlashAttention",
+              "training.attn_implementation", "attn_implementation: flash_attention_2 runs what is planned");
+  warning.severity = Severity::warning;
+  return {std::move(warning)};
 }
 
 }  // namespace qlp

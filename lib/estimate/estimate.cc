@@ -15,15 +15,6 @@
 namespace qlp {
 namespace {
 
-void refuse(PlanReport& report, const Diagnostics& reasons) {
-  report.applicable = false;
-  for (const Diagnostic& diagnostic : reasons) {
-    if (!report.reason.empty()) report.reason += "; ";
-    report.reason += diagnostic.message;
-    if (!diagnostic.hint.empty()) report.reason += " (" + diagnostic.hint + ")";
-  }
-}
-
 /// A job that takes more than can be counted is one that does not run.
 Result<DryRun> countable_dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, RunExtent extent) {
   const auto refusal = [] {
@@ -49,7 +40,7 @@ PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOpt
   report.plan = plan;
   auto run = countable_dry_run(job, plan.plan, options.rank, RunExtent::whole);
   if (!run) {
-    refuse(report, run.error());
+    report.refusals = run.error();
     return report;
   }
   report.outside = outside_terms(job, plan);

@@ -120,7 +120,7 @@ void judge(PlanReport& plan, const ClusterSpec& cluster, std::optional<bool> run
   };
   const bool freely = all_ranks(fits_freely);
   const bool tightly = runs_when_limited.value_or(all_ranks(fits_as_required));
-  plan.fits = plan.applicable && (freely || tightly);
+  plan.fits = plan.applicable() && (freely || tightly);
   plan.cache_given_back = plan.fits && !freely;
   if (plan.cache_given_back)
     plan.diagnostics.push_back(
@@ -133,7 +133,7 @@ std::vector<const PlanReport*> best_first(const Report& report) {
   std::vector<const PlanReport*> plans;
   for (const auto& plan : report.plans) plans.push_back(&plan);
   const auto key = [&](const PlanReport* plan) {
-    const bool ran = plan->applicable && !plan->ranks.empty();
+    const bool ran = plan->applicable() && !plan->ranks.empty();
     const int group = !ran ? 2 : plan->fits ? 0 : 1;
     const auto headroom = ran ? plan->ranks.front().peak.headroom.count() : 0;
     return std::tuple{group, group == 0 ? preference(*plan, report.job) : Preference{}, -headroom};

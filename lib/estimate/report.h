@@ -13,6 +13,7 @@
 #include "base/diagnostic.h"
 #include "base/dtype.h"
 #include "base/shape.h"
+#include "estimate/finding.h"
 #include "memory/category.h"
 #include "plan/job_spec.h"
 #include "plan/sharding_plan.h"
@@ -105,8 +106,9 @@ struct HostReport {
 
 struct PlanReport {
   NamedPlan plan;
-  bool applicable = true;
-  std::string reason;  ///< why not, in one sentence, with the fix
+  Diagnostics refusals;  ///< why it cannot run; none where it can
+  bool applicable() const { return refusals.empty(); }
+  std::string reason() const;  ///< the refusals in one sentence, each with its fix
   bool fits = false;
   bool cache_given_back = false;  ///< fits only because PyTorch gives its cache back
   std::vector<RankReport> ranks;  ///< the worst first; one entry where all ranks are alike
@@ -135,8 +137,9 @@ struct Report {
   ParameterCounts parameters;
   std::vector<PlanReport> plans;  ///< in the job's order
   std::optional<std::string> recommended;
-  std::optional<Resources> resources;  ///< of the recommended plan
-  Diagnostics diagnostics;             ///< of the job: defaults used, warnings
+  std::optional<Resources> resources;            ///< of the recommended plan
+  Diagnostics diagnostics;                       ///< of the job: defaults used, warnings
+  std::optional<std::vector<Finding>> findings;  ///< of `check`, errors first
 };
 
 }  // namespace qlp

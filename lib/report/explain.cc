@@ -152,8 +152,8 @@ Result<std::string> explain_text(const Report& report, std::string_view plan_nam
     for (const auto& p : report.plans) names.push_back(p.plan.name);
     return unknown("plan", plan_name, names);
   }
-  if (!plan->applicable || plan->ranks.empty())
-    return failure("plan-cannot-run", plan->plan.name + " cannot run: " + plan->reason, "");
+  if (!plan->applicable() || plan->ranks.empty())
+    return failure("plan-cannot-run", plan->plan.name + " cannot run: " + plan->reason(), "");
 
   auto rank = plan->ranks.begin();
   if (options.rank) {

@@ -42,6 +42,11 @@ std::string compute_capability_text(std::uint32_t compute_capability) {
   return std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10);
 }
 
+std::string_view name_of(Severity severity) {
+  if (severity == Severity::error) return "error";
+  return severity == Severity::warning ? "warning" : "note";
+}
+
 std::string colored(std::string_view text, Color color, bool on) {
   if (!on || color == Color::plain) return std::string{text};
   return std::string{code_of(color)} + std::string{text} + "\x1b[0m";

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/diagnostic.h"
 
 namespace qlp {
 
@@ -14,6 +15,8 @@ std::string gib(Bytes amount);                                          ///< "12
 std::string gib(ByteDelta amount);                                      ///< "-0.31"
 std::string mib(Bytes amount);                                          ///< "13005.149"
 std::string compute_capability_text(std::uint32_t compute_capability);  ///< "9.0" for 90
+
+std::string_view name_of(Severity severity);  ///< "warning"
 
 enum class Color : std::uint8_t { plain, good, bad, faint, strong };
 

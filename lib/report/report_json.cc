@@ -6,6 +6,7 @@
 
 #include "plan/job_names.h"
 #include "plan/loading.h"
+#include "report/format.h"
 #include "report/job_json.h"
 
 namespace qlp {
@@ -108,18 +109,6 @@ void put_rank(Json& out, const RankReport& rank) {
   out["top_tensors"] = inventory_json(rank.top_tensors);
 }
 
-std::string_view name_of(Severity severity) {
-  switch (severity) {
-    case Severity::note:
-      return "note";
-    case Severity::warning:
-      return "warning";
-    case Severity::error:
-      break;
-  }
-  return "error";
-}
-
 Json diagnostics_json(const Diagnostics& diagnostics) {
   Json out = Json::array();
   for (const auto& d : diagnostics) {
@@ -134,11 +123,11 @@ Json diagnostics_json(const Diagnostics& diagnostics) {
 }
 
 Json plan_json(const PlanReport& plan, Loading loading) {
-  Json out{{"name", plan.plan.name}, {"options", plan_options_json(plan.plan.plan)}, {"applicable", plan.applicable}};
+  Json out{{"name", plan.plan.name}, {"options", plan_options_json(plan.plan.plan)}, {"applicable", plan.applicable()}};
   out["loading"] = name_of(loading_under(loading, plan.plan.plan));
-  if (!plan.reason.empty()) out["reason"] = plan.reason;
+  if (!plan.applicable()) out["reason"] = plan.reason();
   out["fits"] = plan.fits;
-  if (plan.applicable && !plan.ranks.empty()) {
+  if (plan.applicable() && !plan.ranks.empty()) {
     out["cache_given_back"] = plan.cache_given_back;
     put_rank(out, plan.ranks.front());
     if (plan.ranks.size() > 1) {
@@ -151,6 +140,30 @@ Json plan_json(const PlanReport& plan, Loading loading) {
   }
   if (plan.host) out["host"] = host_json(*plan.host);
   out["diagnostics"] = diagnostics_json(plan.diagnostics);
+  return out;
+}
+
+Json findings_json(const std::vector<Finding>& findings) {
+  Json out = Json::array();
+  for (const Finding& finding : findings) {
+    Json entry{{"severity", name_of(finding.severity)},
+               {"code", finding.code},
+               {"plan", finding.plan},
+               {"message", finding.message}};
+    if (finding.evidence) entry["evidence_bytes"] = finding.evidence->count();
+    if (!finding.key_path.empty()) entry["key_path"] = finding.key_path;
+    if (!finding.hint.empty()) entry["hint"] = finding.hint;
+    if (finding.fix) {
+      const PricedFix& fix = *finding.fix;
+      entry["fix"] = {{"text", fix.text},
+                      {"plan", fix.plan},
+                      {"peak_allocated_bytes", fix.peak_allocated.count()},
+                      {"device_used_bytes", fix.device_used.count()},
+                      {"fits", fix.fits}};
+      if (fix.saving) entry["fix"]["saving_bytes"] = fix.saving->count();
+    }
+    out.push_back(std::move(entry));
+  }
   return out;
 }
 
@@ -178,6 +191,7 @@ std::string report_json(const Report& report, std::string_view tool_version, con
   if (report.resources) out["resources"] = resources_json(*report.resources);
   out["plans"] = Json::array();
   for (const auto& plan : report.plans) out["plans"].push_back(plan_json(plan, report.job.loading));
+  if (report.findings) out["findings"] = findings_json(*report.findings);
   out["diagnostics"] = diagnostics_json(report.diagnostics);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -194,6 +194,36 @@ std::string_view report_schema() {
       }
     },
     "plans": {"type": "array", "items": {"$ref": "#/$defs/plan"}},
+    "findings": {
+      "type": "array",
+      "description": "of `check`, errors first",
+      "items": {
+        "type": "object",
+        "required": ["severity", "code", "plan", "message"],
+        "properties": {
+          "severity": {"enum": ["note", "warning", "error"]},
+          "code": {"type": "string", "description": "of the rule, or of the reason why the plan cannot run"},
+          "plan": {"type": "string"},
+          "message": {"type": "string"},
+          "evidence_bytes": {"$ref": "#/$defs/bytes", "description": "on a rank, that it is about"},
+          "key_path": {"type": "string"},
+          "hint": {"type": "string", "description": "a way out that was not run"},
+          "fix": {
+            "type": "object",
+            "description": "a change to the job, and what it gave in a dry run",
+            "required": ["text", "plan", "peak_allocated_bytes", "device_used_bytes", "fits"],
+            "properties": {
+              "text": {"type": "string"},
+              "plan": {"type": "string"},
+              "peak_allocated_bytes": {"$ref": "#/$defs/bytes"},
+              "device_used_bytes": {"$ref": "#/$defs/bytes"},
+              "fits": {"type": "boolean"},
+              "saving_bytes": {"type": "integer", "description": "of the allocated peak; absent if there is none without the fix"}
+            }
+          }
+        }
+      }
+    },
     "diagnostics": {"$ref": "#/$defs/diagnostics"}
   },
   "$defs": {

@@ -19,7 +19,7 @@ bool searched_required(const Report& report) {
 }
 
 Cell verdict_cell(const PlanReport& plan) {
-  if (!plan.applicable) return {"cannot run", Color::faint};
+  if (!plan.applicable()) return {"cannot run", Color::faint};
   if (!plan.fits) return {"does not fit", Color::bad};
   return {plan.cache_given_back ? "fits, tightly" : "fits", Color::good};
 }
@@ -34,7 +34,7 @@ std::string rows(const Report& report, const TableOptions& options) {
   for (const PlanReport* plan : best_first(report)) {
     const bool best = report.recommended == plan->plan.name;
     std::vector<Cell> row{{plan->plan.name, best ? Color::strong : Color::plain}, verdict_cell(*plan)};
-    if (plan->applicable && !plan->ranks.empty()) {
+    if (plan->applicable() && !plan->ranks.empty()) {
       const PeakReport& peak = plan->ranks.front().peak;
       row.push_back({peak.phase});
       row.push_back({gib(peak.figures.allocated)});
@@ -88,8 +88,8 @@ std::string recommendation(const Report& report, bool colors) {
 std::string reasons(const Report& report, const TableOptions& options) {
   std::string out;
   for (const PlanReport* plan : best_first(report)) {
-    if (!plan->applicable) out += wrapped(plan->plan.name + ": " + plan->reason, 2) + "\n";
-    if (plan->applicable && ranks_of(report.job, plan->plan) < report.job.cluster.world_size)
+    if (!plan->applicable()) out += wrapped(plan->plan.name + ": " + plan->reason(), 2) + "\n";
+    if (plan->applicable() && ranks_of(report.job, plan->plan) < report.job.cluster.world_size)
       out += plan->plan.name + ": runs on one of the job's " + std::to_string(report.job.cluster.world_size) +
              " GPUs, the others are idle\n";
     for (const auto& d : plan->diagnostics)
@@ -142,7 +142,7 @@ std::string report_table(const Report& report, const TableOptions& options) {
                     with_commas(report.parameters.trainable) + " trainable\n\n";
   out += rows(report, options) + "\n" + recommendation(report, options.colors);
   for (const PlanReport* plan : best_first(report)) {
-    if (!plan->applicable || plan->ranks.empty()) break;
+    if (!plan->applicable() || plan->ranks.empty()) break;
     if (options.verbose || plan == best_first(report).front()) out += equations(*plan, report.job.cluster);
   }
   const std::string why = reasons(report, options);

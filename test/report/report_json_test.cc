@@ -24,6 +24,29 @@ TEST_CASE("report/report_json: a report is as the schema says") {
   CHECK(findings(report_json(sample_report(), "0.1.0", stamp)) == std::vector<std::string>{});
 }
 
+TEST_CASE("report/report_json: findings are as the schema says") {
+  Report report = sample_report();
+  report.findings = {{.severity = Severity::error,
+                      .code = "over-budget",
+                      .plan = "ddp",
+                      .message = "too much",
+                      .evidence = Bytes{7},
+                      .hint = "less",
+                      .key_path = "cluster",
+                      .fix = PricedFix{.text = "take the plan fsdp2",
+                                       .plan = "fsdp2",
+                                       .peak_allocated = Bytes{3},
+                                       .device_used = Bytes{4},
+                                       .fits = true,
+                                       .saving = ByteDelta{-2}}},
+                     {.severity = Severity::note, .code = "x", .plan = "ddp", .message = "y"}};
+  const std::string text = report_json(report, "0.1.0");
+  CHECK(findings(text) == std::vector<std::string>{});
+  const Json first = Json::parse(text)["findings"][0];
+  CHECK(first["evidence_bytes"] == 7);
+  CHECK(first["fix"]["saving_bytes"] == -2);
+}
+
 TEST_CASE("report/report_json: a full fine-tune that fits nowhere is as the schema says") {
   Report report = sample_report();
   report.job.quantization.reset();

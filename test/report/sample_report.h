@@ -1,6 +1,7 @@
 // A small report by hand, with a plan of every kind: fits, fits tightly with ranks that differ, dies, cannot run.
 #pragma once
 
+#include "base/refusal.h"
 #include "estimate/ledger.h"
 #include "estimate/outside_terms.h"
 #include "plan/gpu_catalogue.h"
@@ -97,8 +98,8 @@ inline Report sample_report() {
       sample_plan(job, {"fsdp2-no-reshard", Fsdp2{.reshard_after_forward = false}}, {sample_rank(0, 70'000)}));
   PlanReport refused;
   refused.plan = {"fsdp1-full-shard", Fsdp1{}};
-  refused.applicable = false;
-  refused.reason = "uint8 storage cannot be sharded; set quant_storage to bfloat16";
+  refused.refusals = {refusal("fsdp1-integer-storage", "uint8 storage cannot be sharded", "quantization.quant_storage",
+                              "set quant_storage to bfloat16")};
   report.plans.push_back(refused);
   report.diagnostics.push_back({.severity = Severity::note,
                                 .code = "default-used",

@@ -28,7 +28,7 @@ fsdp2-no-reshard in GiB: device 69.82 = reserved 68.36 + cuda_context 0.52 + lib
 fsdp2: fits only because PyTorch frees its cached segments and tries again when the device is full;
   steps are slower while this happens; expandable_segments:True or a smaller micro batch avoids it
 single: runs on one of the job's 8 GPUs, the others are idle
-fsdp1-full-shard: uint8 storage cannot be sharded; set quant_storage to bfloat16
+fsdp1-full-shard: uint8 storage cannot be sharded (set quant_storage to bfloat16)
 )");
 }
 

@@ -1,0 +1,68 @@
+#include <array>
+#include <string_view>
+
+#include "estimate/check_fixes.h"
+#include "estimate/check_rules.h"
+#include "plan/job_names.h"
+
+namespace qlp {
+namespace {
+
+struct Mend {
+  std::string_view refusal;  ///< code of a refusal
+  std::string_view finding;  ///< that of the rule it breaks
+  Fix (*fix)(const CheckedPlan& checked);
+};
+
+Fix store_as_floats(const CheckedPlan& checked) {
+  const std::string text =
+      "set quantization.quant_storage to " + std::string(name_of(checked.job.dtype)) + ", the dtype of the model";
+  return changed(checked, text, [](Fix& fix) { fix.job.quantization->quant_storage = fix.job.dtype; });
+}
+
+Fix leave_kbit_out(const CheckedPlan& checked) {
+  return changed(checked, "leave quantization.prepare_kbit out and store in the dtype of the model", [](Fix& fix) {
+    fix.job.quantization->prepare_kbit = false;
+    fix.job.quantization->quant_storage = fix.job.dtype;
+  });
+}
+
+Fix train_mixed(const CheckedPlan& checked) {
+  return changed(checked, "set training.mixed_precision to bf16", [](Fix& fix) { fix.job.training.bf16 = true; });
+}
+
+constexpr std::array kMends{
+    Mend{"fsdp1-integer-storage", "quantized-base-sharded-without-float-storage", store_as_floats},
+    Mend{"fsdp2-integer-storage", "quantized-base-sharded-without-float-storage", store_as_floats},
+    Mend{"fsdp1-mixed-dtypes", "mixed-fsdp1-unit", leave_kbit_out},
+    Mend{"fsdp1-adapter-dtype", "mixed-fsdp1-unit", train_mixed},
+    Mend{"fsdp1-gradient-dtypes", "mixed-fsdp1-unit", train_mixed},
+};
+
+Suspicion suspicion_of(const Diagnostic& refusal, const CheckedPlan& checked) {
+  Suspicion out;
+  out.finding = {.severity = Severity::error,
+                 .code = refusal.code,
+                 .plan = {},
+                 .message = refusal.message,
+                 .evidence = std::nullopt,
+                 .hint = refusal.hint,
+                 .key_path = refusal.key_path,
+                 .fix = std::nullopt};
+  for (const Mend& mend : kMends) {
+    if (mend.refusal != refusal.code) continue;
+    out.finding.code = mend.finding;
+    out.fixes.push_back(mend.fix(checked));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Suspicion> refusal_rules(const CheckedPlan& checked) {
+  std::vector<Suspicion> out;
+  for (const Diagnostic& refusal : checked.report.refusals) out.push_back(suspicion_of(refusal, checked));
+  return out;
+}
+
+}  // namespace qlp

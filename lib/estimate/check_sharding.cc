@@ -1,0 +1,67 @@
+#include "estimate/check_fixes.h"
+#include "estimate/check_rules.h"
+#include "estimate/weight_list.h"
+#include "plan/placement.h"
+
+namespace qlp {
+namespace {
+
+/// A whole base that takes less than this part of the peak is not worth a word.
+constexpr double kWorthSharding = 0.1;
+
+bool shards_anything(const ShardingPlan& plan) {
+  return is_sharded(plan, {.trained = true}) || is_sharded(plan, {.trained = false});
+}
+
+/// What every rank holds whole of the weights that `counts` says yes to.
+template <class Counts>
+Bytes held_whole(const CheckedPlan& checked, Counts&& counts) {
+  Bytes sum;
+  for (const ListedWeight& weight : list_weights(checked.job, checked.stack.load())) {
+    const bool packed = weight.kind == WeightKind::packed;
+    if (!counts(weight) || is_sharded(checked.plan.plan, {.trained = weight.trained, .packed = packed})) continue;
+    sum += Bytes{static_cast<std::uint64_t>(weight.stored()) * size_of(weight.dtype)};
+  }
+  return sum;
+}
+
+bool is_large(Bytes bytes, const CheckedPlan& checked) {
+  return static_cast<double>(bytes.count()) >=
+         kWorthSharding * static_cast<double>(checked.rank().peak.figures.allocated.count());
+}
+
+/// A plan that replicates by its nature is a choice; one that shards and leaves this out is a mistake.
+Suspicion whole(const CheckedPlan& checked, std::string code, std::string message, Bytes evidence) {
+  Suspicion found;
+  found.finding.severity = shards_anything(checked.plan.plan) ? Severity::error : Severity::warning;
+  found.finding.code = std::move(code);
+  found.finding.message = std::move(message);
+  found.finding.evidence = evidence;
+  found.finding.key_path = "plans";
+  add(found.fixes, {under_plan(checked, "fsdp2"), under_plan(checked, "fsdp1-full-shard")});
+  return found;
+}
+
+}  // namespace
+
+std::vector<Suspicion> sharding_rules(const CheckedPlan& checked) {
+  std::vector<Suspicion> out;
+  if (!checked.ran() || checked.job.cluster.world_size == 1) return out;
+  const Bytes base =
+      held_whole(checked, [](const ListedWeight& w) { return !w.added() && w.kind != WeightKind::packed; });
+  if (is_large(base, checked))
+    out.push_back(whole(checked, "float-base-unsharded", "every rank holds the unquantized base whole", base));
+  const Bytes packed = held_whole(checked, [](const ListedWeight& w) { return w.kind == WeightKind::packed; });
+  if (is_large(packed, checked)) {
+    auto found = whole(checked, "quantized-base-replicated", "every rank holds the 4-bit base whole", packed);
+    found.finding.severity = Severity::note;
+    out.push_back(std::move(found));
+  }
+  const Bytes added = held_whole(checked, [](const ListedWeight& w) { return w.added(); });
+  if (added != Bytes{} && shards_anything(checked.plan.plan))
+    out.push_back(whole(checked, "adapter-unsharded",
+                        "every rank holds the adapter whole, with its gradients and optimizer state", added));
+  return out;
+}
+
+}  // namespace qlp
