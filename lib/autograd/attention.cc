@@ -2,6 +2,7 @@
 
 #include "autograd/autocast.h"
 #include "autograd/pointwise.h"
+#include "tensor/arithmetic.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -30,6 +31,10 @@ Tensor aligned(Context& ctx, const Tensor& mask) {
 }
 
 }  // namespace
+
+void multiply_pairs(Context& ctx, const Tensor& q, std::int64_t pairs, int products) {
+  multiply(ctx, q.size(0) * q.size(1) * products, pairs, q.size(3), q.dtype());
+}
 
 Tensor scaled_dot_product_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                                     const AttentionBehaviour& behaviour) {

@@ -8,13 +8,23 @@ namespace qlp {
 
 /// FlashAttention 2. q [B, H, S, D], k and v [B, Hkv, S, D], 16-bit, D <= 256. Gives [B, H, S, D] in the
 /// memory order of q. Heads of k and v may be fewer than those of q (the kernel groups them itself).
+/// Causal; through a window of so many keys, if one is given.
 Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                       const AttentionBehaviour& behaviour);
+                       const AttentionBehaviour& behaviour, std::int64_t window = 0);
 
 /// The memory-efficient kernel. Shapes as above; gives [B, H, S, D] that lies in memory as [B, S, H, D]. `mask` [B or
 /// 1, H or 1, S, S] in the dtype of q, or none.
 Tensor efficient_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                            const AttentionBehaviour& behaviour);
+
+/// Pairs of a query and a key that causal attention over `rows` looks at, through a window if one is given.
+constexpr std::int64_t causal_pairs(std::int64_t rows, std::int64_t window = 0) {
+  const std::int64_t cut = window == 0 || window > rows ? 0 : rows - window;
+  return rows * (rows + 1) / 2 - cut * (cut + 1) / 2;
+}
+/// The arithmetic of a fused kernel: so many products of scores or of values over `pairs` of each head, for q [B, H, S,
+/// D]. Forward there are two; backward five, as the scores are made again.
+void multiply_pairs(Context& ctx, const Tensor& q, std::int64_t pairs, int products);
 
 /// The composite that takes over where no fused kernel can: fewer heads in k and v than in q, without a mask.
 Tensor math_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v);

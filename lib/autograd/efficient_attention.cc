@@ -83,6 +83,7 @@ struct EfficientBackward final : Node {
       const Tensor workspace = empty(ctx, {workspace_bytes(tile, batch * heads, rows, width)}, DType::uint8, kOp);
       delta.reset();
     }
+    multiply_pairs(ctx, qs, bias.defined() ? rows * ks.size(2) : causal_pairs(rows), 5);
     drop_unwanted(*this, result);
     return result;
   }
@@ -103,6 +104,7 @@ Tensor efficient_attention(Context& ctx, const Tensor& q, const Tensor& k, const
   }
   const std::int64_t batch = q.size(0), heads = q.size(1), rows = q.size(2), width = q.size(3);
   constexpr Op kOp = Op::scaled_dot_product_efficient;
+  multiply_pairs(ctx, q, mask.defined() ? rows * k.size(2) : causal_pairs(rows), 2);
   Tensor seed, offset;
   if (behaviour.efficient_rng_on_device) {
     seed = empty(ctx, {}, DType::int64, kOp);

@@ -36,6 +36,7 @@ std::int64_t key_splits(std::int64_t blocks, std::int64_t slots, std::int64_t ke
 struct FlashBackward final : Node {
   using Node::Node;
   SavedTensor q, k, v, out, lse, seed, offset;
+  std::int64_t window = 0;
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor qs = q.unpack(ctx), ks = k.unpack(ctx), vs = v.unpack(ctx);
     const Tensor os = out.unpack(ctx), ls = lse.unpack(ctx);
@@ -61,6 +62,7 @@ struct FlashBackward final : Node {
         dv_expanded = empty(ctx, {batch, columns, heads, width}, vs.dtype(), Op::flash_backward);
       }
     }
+    multiply_pairs(ctx, qs, causal_pairs(rows, window), 5);
     drop_unwanted(*this, result);
     return result;
   }
@@ -72,13 +74,14 @@ struct FlashBackward final : Node {
 }  // namespace
 
 Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                       const AttentionBehaviour& behaviour) {
+                       const AttentionBehaviour& behaviour, std::int64_t window) {
   const auto node = record<FlashBackward>(ctx, q, k, v);
-  if (node) node->k.save(ctx, k), node->q.save(ctx, q), node->v.save(ctx, v);
+  if (node) node->k.save(ctx, k), node->q.save(ctx, q), node->v.save(ctx, v), node->window = window;
   const std::int64_t batch = q.size(0), heads = q.size(1), rows = q.size(2), width = q.size(3), columns = k.size(2);
   constexpr Op kOp = Op::scaled_dot_product_flash;
   Tensor out = empty_like(ctx, q, kOp);
   const Tensor lse = empty(ctx, {batch, heads, rows}, DType::float32, kOp);
+  multiply_pairs(ctx, q, causal_pairs(rows, window), 2);
 
   const std::int64_t key_block = width <= 64 ? 256 : width <= 128 ? 128 : 64;
   const std::int64_t slots =

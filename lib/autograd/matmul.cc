@@ -5,6 +5,7 @@
 #include "autograd/autocast.h"
 #include "autograd/record.h"
 #include "autograd/views.h"
+#include "tensor/arithmetic.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -24,9 +25,11 @@ struct LinearBackward final : Node {
     const Shape flat{rows, out_features};
     grad = grad.contiguous() ? grad.view(flat) : empty(ctx, flat, grad.dtype(), Op::contiguous);
     Grads out(3);
-    if (wants(1) && addmm_) out[1] = gemm(ctx, {rows, in}, dtype);
-    if (wants(0)) out[0] = gemm(ctx, weight_shape, dtype), out[0].impl()->is_view = true;  // transposed twice
-    if (wants(1) && !addmm_) out[1] = gemm(ctx, {rows, in}, dtype);
+    if (wants(1) && addmm_) out[1] = gemm(ctx, {rows, in}, out_features, dtype);
+    if (wants(0)) out[0] = gemm(ctx, weight_shape, rows, dtype), out[0].impl()->is_view = true;  // transposed twice
+    if (wants(1) && !addmm_) out[1] = gemm(ctx, {rows, in}, out_features, dtype);
+    if (wants(0)) touch(ctx, out[0]);
+    if (wants(1)) touch_weight(ctx, other);
     if (wants(1) && x_shape.rank() > 2) out[1] = out[1].view(x_shape);
     if (wants(2)) out[2] = grad;  // summed over the rows by the engine
     return out;
@@ -51,32 +54,35 @@ struct BmmBackward final : Node {
   Grads backward(Context& ctx, Grads&) override {
     const Tensor right = b.unpack(ctx), left = a.unpack(ctx);
     Grads out(2);
-    if (wants(1)) out[1] = gemm(ctx, b_shape, dtype, Op::bmm);
-    if (wants(0)) out[0] = gemm(ctx, a_shape, dtype, Op::bmm);
+    if (wants(1)) out[1] = gemm(ctx, b_shape, a_shape[1], dtype, Op::bmm);
+    if (wants(0)) out[0] = gemm(ctx, a_shape, b_shape[2], dtype, Op::bmm);
     return out;
   }
   void release() override { b.release(), a.release(); }
 };
 
-void use_cublas(Context& ctx) {
-  if (!ctx.abandoned) ctx.device.use_cublas(ctx.thread, ctx.stream);
-}
-
 /// addmm whose bias is added by cuBLASLt (CUDABlas.cpp, gemm_and_bias).
-Tensor gemm_with_bias(Context& ctx, const Shape& shape, DType dtype) {
+Tensor gemm_with_bias(Context& ctx, const Shape& shape, std::int64_t inner, DType dtype) {
   Tensor out = empty(ctx, shape, dtype, Op::addmm);
   const Scoped category(ctx.category, Category::workspace);
   const std::uint64_t bytes = ctx.abandoned ? 0 : ctx.device.traits().cublaslt_workspace_bytes;
   const Storage workspace(ctx.device, bytes, ctx.stream, ctx.label(Op::cublas_workspace));
-  use_cublas(ctx);
+  gemm_into(ctx, shape, inner, dtype);
   return out;
 }
 
 }  // namespace
 
-Tensor gemm(Context& ctx, const Shape& shape, DType dtype, Op op) {
+void gemm_into(Context& ctx, const Shape& shape, std::int64_t inner, DType dtype) {
+  if (ctx.abandoned) return;
+  ctx.device.use_cublas(ctx.thread, ctx.stream);
+  const std::int64_t columns = shape[-1];
+  multiply(ctx, columns ? shape.numel() / columns : 0, columns, inner, dtype);
+}
+
+Tensor gemm(Context& ctx, const Shape& shape, std::int64_t inner, DType dtype, Op op) {
   Tensor out = empty(ctx, shape, dtype, op);
-  use_cublas(ctx);
+  gemm_into(ctx, shape, inner, dtype);
   return out;
 }
 
@@ -99,7 +105,10 @@ Tensor linear(Context& ctx, const Tensor& input, const Tensor& stored_weight, co
     if (node->wants(1)) node->weight.save(ctx, weight);
   }
   const Shape product{rows, weight.size(0)};
-  const Tensor flat = bias.defined() ? gemm_with_bias(ctx, product, x.dtype()) : gemm(ctx, product, x.dtype());
+  const std::int64_t inner = weight.size(1);
+  const Tensor flat =
+      bias.defined() ? gemm_with_bias(ctx, product, inner, x.dtype()) : gemm(ctx, product, inner, x.dtype());
+  touch_weight(ctx, stored_weight);
   Tensor out = flat.view(dense.shape().with(-1, weight.size(0)));
   out.impl()->is_view = false;
   set_history(out, node);
@@ -119,7 +128,7 @@ Tensor batched_matmul(Context& ctx, const Tensor& left, const Tensor& right) {
     if (node->wants(0)) node->b.save(ctx, b);
     if (node->wants(1)) node->a.save(ctx, a);
   }
-  const Tensor out = gemm(ctx, a.shape().with(-1, b.size(-1)), a.dtype(), Op::bmm);
+  const Tensor out = gemm(ctx, a.shape().with(-1, b.size(-1)), a.size(2), a.dtype(), Op::bmm);
   set_history(out, node);
   return reshape(ctx, out, a4.shape().with(-1, b4.size(-1)));
 }

@@ -117,6 +117,18 @@ std::string exact_size(Bytes amount) {
   return std::to_string(amount.count() / kUnits[unit].bytes) + std::string(kUnits[unit].name);
 }
 
+Result<Bytes, std::string> parse_rate(std::string_view text) {
+  text = trim(text);
+  if (!text.ends_with("/s")) return Unexpected{quoted(text) + " is not a rate: rates are written like 50GB/s"};
+  return parse_size(text.substr(0, text.size() - 2));
+}
+
+std::string exact_rate(Bytes per_second) {
+  constexpr std::uint64_t kGiga = 1'000'000'000;  // networks are sold in powers of ten
+  const std::uint64_t bytes = per_second.count();
+  return (bytes % kGiga == 0 ? std::to_string(bytes / kGiga) + "GB" : exact_size(per_second)) + "/s";
+}
+
 Result<double, std::string> parse_percent(std::string_view text) {
   text = trim(text);
   const auto length = decimal_length(text);

@@ -23,6 +23,10 @@ std::string format_size(Bytes amount);
 /// The same amount to the byte, as parse_size reads it, in the largest binary unit that divides it: "80GiB", "1B".
 std::string exact_size(Bytes amount);
 
+/// An amount per second, with "/s" behind it: "50GB/s".
+Result<Bytes, std::string> parse_rate(std::string_view text);
+std::string exact_rate(Bytes per_second);
+
 /// Reads "2%" or "0.5 %" as 0.02 or 0.005; not negative. The error is a sentence.
 Result<double, std::string> parse_percent(std::string_view text);
 

@@ -54,6 +54,10 @@ ClusterSpec read_cluster_section(const Section& where, Findings& findings) {
   spec.gpu.compute_capability = read_compute_capability(map).value_or(spec.gpu.compute_capability);
   spec.world_size = map.integer_or("world_size", {1, kMostRanks}, 1);
   spec.gpus_per_node = map.integer_or("gpus_per_node", {1, 1024}, 8);
+  spec.intra_node_bandwidth = map.rate("intra_node_bandwidth");
+  spec.inter_node_bandwidth = map.rate("inter_node_bandwidth").value_or(kInterNodeBandwidth);
+  if (spec.world_size > spec.gpus_per_node && !map.has("inter_node_bandwidth"))
+    map.default_used("inter_node_bandwidth", exact_rate(kInterNodeBandwidth));
   if (const auto used = map.size("used_by_others")) spec.used_by_others = *used;
   if (!map.has("used_by_others")) map.default_used("used_by_others", "0B");
   const auto margin = map.percent("margin");

@@ -161,6 +161,8 @@ std::string cluster_text(const ClusterSpec& c) {
     lines.add("compute_capability", c.gpu.compute_capability / 10.0);
   lines.add("world_size", c.world_size);
   lines.add("gpus_per_node", c.gpus_per_node);
+  if (c.intra_node_bandwidth) lines.raw("intra_node_bandwidth", exact_rate(*c.intra_node_bandwidth));
+  lines.raw("inter_node_bandwidth", exact_rate(c.inter_node_bandwidth));
   lines.raw("used_by_others", exact_size(c.used_by_others));
   lines.raw("margin", exact_percent(c.margin));
   return lines.text();

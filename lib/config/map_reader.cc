@@ -137,6 +137,15 @@ std::optional<Bytes> MapReader::size(std::string_view key) {
   return std::nullopt;
 }
 
+std::optional<Bytes> MapReader::rate(std::string_view key) {
+  const auto written = text(key);
+  if (!written) return std::nullopt;
+  const auto value = parse_rate(*written);
+  if (value && *value != Bytes{}) return *value;
+  refuse(key, "bad-rate", value ? "nothing at all: expected more than 0" : value.error());
+  return std::nullopt;
+}
+
 std::optional<double> MapReader::percent(std::string_view key) {
   const auto written = text(key);
   if (!written) return std::nullopt;

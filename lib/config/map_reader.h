@@ -60,6 +60,7 @@ class MapReader {
   bool boolean_or(std::string_view key, bool fallback);
   std::optional<std::string> text(std::string_view key);
   std::optional<Bytes> size(std::string_view key);
+  std::optional<Bytes> rate(std::string_view key);
   std::optional<double> percent(std::string_view key);
   std::optional<DType> dtype(std::string_view key, std::span<const DType> allowed);
   DType dtype_or(std::string_view key, std::span<const DType> allowed, DType fallback);

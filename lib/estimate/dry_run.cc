@@ -125,6 +125,11 @@ void prepare_model(Context& ctx, CausalLm& model, const JobSpec& job, const Stac
 }  // namespace
 
 Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, RunExtent extent) {
+  if (std::holds_alternative<Single>(plan) && job.cluster.world_size > 1) {  // one process, whatever else is idle
+    JobSpec alone = job;
+    alone.cluster.world_size = 1;
+    return dry_run(alone, plan, rank, extent);
+  }
   const StackProfile stack(job.stack);
   auto runtime = make_runtime(job, plan, rank, stack);
   if (!runtime) return Unexpected{runtime.error()};

@@ -5,46 +5,38 @@
 
 #include "estimate/attention_rules.h"
 #include "estimate/closed_form.h"
+#include "estimate/communication.h"
 #include "estimate/dry_run.h"
 #include "estimate/host_report.h"
 #include "estimate/ledger.h"
 #include "estimate/outside_terms.h"
 #include "estimate/rank_report.h"
+#include "estimate/step_time.h"
+#include "estimate/step_work.h"
 #include "memory/replay.h"
 
 namespace qlp {
 namespace {
 
-/// A job that takes more than can be counted is one that does not run.
-Result<DryRun> countable_dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, RunExtent extent) {
-  const auto refusal = [] {
-    return Unexpected{Diagnostics{{.code = "too-large", .message = "it takes more memory than can be counted"}}};
-  };
-  try {
-    return dry_run(job, plan, rank, extent);
-  } catch (const OutOfMemory&) {
-    return refusal();
-  } catch (const std::overflow_error&) {
-    return refusal();
-  }
-}
-
 HostReport host_memory(const JobSpec& job, const NamedPlan& plan, const DryRun& first) {
   if (!host_differs_between_ranks(job, plan)) return host_report(job, plan, first.host, nullptr);
-  const auto other = countable_dry_run(job, plan.plan, 1, RunExtent::preparation);
+  const auto other = dry_run(job, plan.plan, 1, RunExtent::preparation);
   return host_report(job, plan, first.host, other ? &other->host : nullptr);
 }
 
-PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOptions& options) {
+PlanReport play(const JobSpec& job, const NamedPlan& plan, const EstimateOptions& options) {
   PlanReport report;
   report.plan = plan;
-  auto run = countable_dry_run(job, plan.plan, options.rank, RunExtent::whole);
+  auto run = dry_run(job, plan.plan, options.rank, RunExtent::whole);
   if (!run) {
     report.refusals = run.error();
     return report;
   }
   report.outside = outside_terms(job, plan);
   if (options.rank == 0) report.host = host_memory(job, plan, *run);
+  const std::vector<StepPhase> step = last_step(*run, job.training);
+  report.communication = communication_of(step);
+  report.step_time = step_time(step, job.cluster);
   RankReport rank = rank_report(*run, options.rank, options.phase_inventories);
   // Blocks that wait for a stream make the peaks depend on how far the GPU lags; the verdict is from the worse side.
   const auto lag = run->timeline.waits_for_streams() ? EventPolicy::at_synchronize : EventPolicy::ready_at_once;
@@ -62,6 +54,23 @@ PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOpt
   report.ranks.push_back(std::move(rank));
   judge(report, job.cluster, runs_when_limited);
   return report;
+}
+
+/// A job that takes more than can be counted is one that does not run.
+PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOptions& options) {
+  const auto too_large = [&] {
+    PlanReport report;
+    report.plan = plan;
+    report.refusals = {{.code = "too-large", .message = "it takes more memory than can be counted"}};
+    return report;
+  };
+  try {
+    return play(job, plan, options);
+  } catch (const OutOfMemory&) {
+    return too_large();
+  } catch (const std::overflow_error&) {
+    return too_large();
+  }
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <tuple>
 
-#include "base/overloaded.h"
 #include "base/rounding.h"
 #include "estimate/outside_terms.h"
 #include "plan/gpu_catalogue.h"
@@ -26,30 +25,17 @@ bool fits_as_required(const PeakReport& peak, const ClusterSpec& cluster) {
   return peak.required_device && *peak.required_device + margin_of(cluster) <= peak.capacity;
 }
 
-/// Plans by the bytes that they send in a step, least first.
-int communication_order(const ShardingPlan& plan) {
-  return std::visit(Overloaded{
-                        [](const Single&) { return 0; },
-                        // One all_reduce of the gradients.
-                        [](const Ddp&) { return 1; },
-                        [](const Fsdp1& p) { return p.sharding_strategy == ShardingStrategy::no_shard ? 2 : 6; },
-                        // Gradients are summed on every rank as under DDP, then parameters are gathered; in stage 3 the
-                        // base too, in forward and backward.
-                        [](const Zero& p) { return p.stage < 3 ? 2 : 6; },
-                        // Only the trainable parameters are gathered; then the base once, or in forward and backward.
-                        [](const Fsdp2& p) { return p.local_base              ? 3
-                                                    : p.reshard_after_forward ? 5
-                                                                              : 4; },
-                    },
-                    plan);
-}
+/// Steps of 1 %, the difference between lower bounds that is worth a choice.
+std::int64_t rank_of(double seconds) { return seconds > 0 ? std::lround(std::log(seconds) * 100) : 0; }
 
-/// Smaller is better: leaves GPUs idle, gives its cache back, communication, negative headroom.
-using Preference = std::tuple<bool, bool, int, std::int64_t>;
+/// Smaller is better: leaves GPUs idle, gives its cache back, the lower bound of its steps, what they communicate
+/// (which the bound takes to be hidden where it can be), negative headroom.
+using Preference = std::tuple<bool, bool, std::int64_t, double, std::int64_t>;
 
 Preference preference(const PlanReport& plan, const JobSpec& job) {
+  const StepTime time = plan.step_time.value_or(StepTime{});
   const bool leaves_gpus_idle = ranks_of(job, plan.plan) < job.cluster.world_size;
-  return {leaves_gpus_idle, plan.cache_given_back, communication_order(plan.plan.plan),
+  return {leaves_gpus_idle, plan.cache_given_back, rank_of(time.lower_bound), time.terms.communication,
           -plan.ranks.front().peak.headroom.count()};
 }
 

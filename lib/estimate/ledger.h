@@ -26,8 +26,9 @@ bool needs_replay(const PeakReport& peak, const ClusterSpec& cluster, const std:
 /// `required` decides.
 void judge(PlanReport& plan, const ClusterSpec& cluster, std::optional<bool> runs_when_limited);
 
-/// The plans as a user would take them: those that fit (all GPUs used, cache kept, little communication, much room),
-/// then those that do not, the nearest first, then those that cannot run.
+/// The plans as a user would take them: those that fit (all GPUs used, cache kept, the least lower bound of the step
+/// time to 1 %, little communication, much room), then those that do not, the nearest first, then those that cannot
+/// run.
 std::vector<const PlanReport*> best_first(const Report& report);
 
 /// Fills in the report's recommended plan, its resources, and a diagnostic where the choice needs a word.

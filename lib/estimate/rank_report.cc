@@ -15,13 +15,6 @@ namespace {
 
 constexpr std::size_t kTopTensors = 20;
 
-/// The glossary's word for a phase: "micro2.backward" is a backward.
-std::string glossary_phase(std::string_view name) {
-  const auto dot = name.find('.');
-  const std::string_view kind = dot == std::string_view::npos ? name : name.substr(dot + 1);
-  return std::string(kind == "optimizer" ? "optimizer_step" : kind);
-}
-
 bool trains(std::string_view name) { return name != "load" && name != "adapter" && name != "prepare"; }
 
 LedgerFigures figures(const Phase& phase) {
@@ -83,6 +76,12 @@ std::pair<PeakReport, const Phase*> peak_over(const Timeline& timeline, Predicat
 }
 
 }  // namespace
+
+std::string glossary_phase(std::string_view name) {
+  const auto dot = name.find('.');
+  const std::string_view kind = dot == std::string_view::npos ? name : name.substr(dot + 1);
+  return std::string(kind == "optimizer" ? "optimizer_step" : kind);
+}
 
 RankReport rank_report(const DryRun& run, std::int64_t rank, bool with_inventories) {
   const Timeline& timeline = run.timeline;

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "estimate/dry_run.h"
 #include "estimate/report.h"
 #include "memory/replay.h"
 
 namespace qlp {
+
+/// The glossary's word for a phase: "micro2.backward" is a backward.
+std::string glossary_phase(std::string_view name);
 
 /// The ledger of the run, not yet held against a device. `with_inventories` fills the inventory of every phase.
 RankReport rank_report(const DryRun& run, std::int64_t rank, bool with_inventories);

@@ -14,6 +14,7 @@
 #include "base/dtype.h"
 #include "base/shape.h"
 #include "estimate/finding.h"
+#include "estimate/step_report.h"
 #include "memory/category.h"
 #include "plan/job_spec.h"
 #include "plan/sharding_plan.h"
@@ -113,7 +114,9 @@ struct PlanReport {
   bool cache_given_back = false;  ///< fits only because PyTorch gives its cache back
   std::vector<RankReport> ranks;  ///< the worst first; one entry where all ranks are alike
   std::vector<OutsideTerm> outside;
-  std::optional<HostReport> host;  ///< where rank 0 was played
+  std::optional<HostReport> host;     ///< where rank 0 was played
+  Communication communication;        ///< of one rank in an optimizer step
+  std::optional<StepTime> step_time;  ///< none where the GPU's rates are unknown
   Diagnostics diagnostics;
 };
 

@@ -142,6 +142,7 @@ class Builder {
                                .head_dim = spec_.head_dim,
                                .kernel = options_.attention,
                                .sliding = slides(index),
+                               .window = slides(index) ? *spec_.sliding_window : 0,
                                .softcap = spec_.attn_logit_softcapping.has_value()};
     return std::make_unique<SelfAttention>(name, shape, std::move(p), options_.model_behaviour,
                                            static_cast<std::size_t>(index));

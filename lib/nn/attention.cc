@@ -134,7 +134,7 @@ Tensor SelfAttention::flash(Context& ctx, Heads& heads) {
   if (behaviour_.flash_repeats_heads) repeat_heads(ctx, named);
   const DType dtype = q.dtype() == DType::float32 ? ctx.autocast.dtype : q.dtype();
   q = to(ctx, q, dtype), k = to(ctx, k, dtype), v = to(ctx, v, dtype);
-  return transpose(ctx, flash_attention(ctx, q, k, v, behaviour_.attention), 1, 2);
+  return transpose(ctx, flash_attention(ctx, q, k, v, behaviour_.attention, shape_.window), 1, 2);
 }
 
 /// Gives [B, S, heads, D].

@@ -29,8 +29,9 @@ struct LayerInputs {
 struct AttentionShape {
   std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_dim = 0;
   AttentionKernel kernel = AttentionKernel::sdpa;
-  bool sliding = false;  ///< this layer attends through a window
-  bool softcap = false;  ///< Gemma 2: scores pass through tanh (eager only)
+  bool sliding = false;     ///< this layer attends through a window
+  std::int64_t window = 0;  ///< its width
+  bool softcap = false;     ///< Gemma 2: scores pass through tanh (eager only)
   double dropout = 0.0;
 };
 

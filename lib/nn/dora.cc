@@ -79,7 +79,7 @@ void DoraLayer::initialise(Context& ctx, const DoraOperands& layer) {
   if (half) a = to(ctx, a, DType::float32), b = to(ctx, b, DType::float32);
   const std::vector<Tensor> copies = deep_copy(ctx, layer.base);
   const Tensor weight = dense_weight(ctx, layer.base.weight());
-  Tensor update = gemm(ctx, {b.size(0), a.size(1)}, a.dtype());
+  Tensor update = gemm(ctx, {b.size(0), a.size(1)}, a.size(0), a.dtype());
   if (half) update = to(ctx, update, DType::float16);
   Tensor sum;
   {

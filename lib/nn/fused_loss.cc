@@ -61,10 +61,11 @@ class FusedLoss {
       const std::int64_t n = std::min(chunk, rows - start);
       const Tensor part = input_.narrow(0, n);
       if (writes_out) {
-        ctx_.device.use_cublas(ctx_.thread, ctx_.stream);
+        gemm_into(ctx_, {n, vocabulary}, width, logits.dtype());
+        gemm_into(ctx_, {n, width}, vocabulary, logits.dtype());
       } else {
         logits = project(part);
-        const Tensor grad = product(logits, weight_, {n, width});
+        const Tensor grad = product(logits, weight_, {n, width}, vocabulary);
       }
       if (grad_weight.defined()) add_to_weight(logits, part);
       if (behaviour_.loss_reuses_buffer && !writes_out) logits.reset();
@@ -86,12 +87,12 @@ class FusedLoss {
   /// part @ weight.t(); the transpose is no leaf, so autocast casts it anew each time.
   Tensor project(const Tensor& part) {
     const Tensor turned = autocast_low(ctx_, weight_.transpose(0, 1));
-    return product(part, turned, {part.size(0), weight_.size(0)});
+    return product(part, turned, {part.size(0), weight_.size(0)}, part.size(1));
   }
-  Tensor product(const Tensor& left, const Tensor& right, const Shape& shape) {
+  Tensor product(const Tensor& left, const Tensor& right, const Shape& shape, std::int64_t inner) {
     const Tensor b = autocast_low(ctx_, right);
     const Tensor a = autocast_low(ctx_, left);
-    return gemm(ctx_, shape, a.dtype());
+    return gemm(ctx_, shape, inner, a.dtype());
   }
   void add_to_weight(const Tensor& logits, const Tensor& part) {
     const bool in_place = behaviour_.loss_reuses_buffer && is_half(logits.dtype()) &&
@@ -100,10 +101,10 @@ class FusedLoss {
     if (in_place) {
       const Tensor aligned =
           part.dtype() == logits.dtype() ? part : empty_like(ctx_, part, logits.dtype(), Op::to_copy);
-      ctx_.device.use_cublas(ctx_.thread, ctx_.stream);
+      gemm_into(ctx_, weight_.shape(), part.size(0), logits.dtype());
       return;
     }
-    const Tensor update = product(logits, part, weight_.shape());
+    const Tensor update = product(logits, part, weight_.shape(), part.size(0));
     const Tensor wide = to(ctx_, update, DType::float32);
   }
 

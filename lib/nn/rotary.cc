@@ -103,7 +103,7 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
   } else {
     frequencies = to(ctx, inv_freq_, DType::float32);
     places = to(ctx, positions, DType::float32);
-    angles = gemm(ctx, {1, width / 2, rows}, DType::float32, Op::bmm);
+    angles = gemm(ctx, {1, width / 2, rows}, 1, DType::float32, Op::bmm);
   }
   Tensor both = empty(ctx, {1, rows, width}, DType::float32, Op::cat);
   const bool scales = behaviour_.place == RotaryPlace::decoder;  // attention_scaling came with that

@@ -90,6 +90,25 @@ const GpuRow& nearest_measured(const GpuRow& row) {
   return *best;
 }
 
+/// PCI Express base specifications: GT/s of a lane, before encoding, by generation.
+double pcie_bytes_per_second(std::uint32_t generation, std::uint32_t lanes) {
+  constexpr std::array<double, 7> kTransfers{0, 2.5e9, 5e9, 8e9, 16e9, 32e9, 64e9};
+  return generation < kTransfers.size() ? kTransfers[generation] * lanes / 8 : 0;
+}
+
+GpuRates rates_of(const GpuRow& row) {
+  const double half = row.half_tflops * 1e12, single = row.fp32_tflops * 1e12;
+  const bool ampere = has_bf16(row.compute_capability);
+  return {.fp16_flops = half,
+          .bf16_flops = ampere ? half : single,  // emulated in fp32
+          .fp32_flops = single,
+          .tf32_flops = ampere ? half / 2 : single,
+          .memory_bytes = row.bandwidth_gb_s * 1e9,
+          .nvlink_bytes = row.nvlink_gb_s * 1e9 / 2,
+          .nvlink_gpus = row.nvlink_gpus,
+          .pcie_bytes = pcie_bytes_per_second(row.pcie_gen, row.pcie_lanes)};
+}
+
 }  // namespace
 
 std::span<const GpuRow> gpu_rows() { return kGpuTable; }
@@ -104,7 +123,8 @@ GpuSpec spec_of(const GpuRow& row) {
                .capacity = Bytes{},
                .capacity_source = "",
                .compute_capability = row.compute_capability,
-               .sm_count = row.sm_count};
+               .sm_count = row.sm_count,
+               .rates = rates_of(row)};
   std::uint64_t mib = row.cuda_total_mib;
   if (mib != 0) {
     spec.capacity_source = "CUDA's total, measured (catalogue)";

@@ -22,8 +22,10 @@ struct GpuRow {
   std::uint32_t nvml_total_mib = 0;  ///< nvidia-smi's total
   std::uint32_t cuda_total_mib = 0;  ///< cudaMemGetInfo's total
   double bandwidth_gb_s = 0;         ///< memory
-  double bf16_tflops = 0;            ///< dense, fp32 accumulation
+  double half_tflops = 0;            ///< fp16, and bf16 from compute capability 8.0 on: dense, fp32 accumulation
+  double fp32_tflops = 0;            ///< without tensor cores
   double nvlink_gb_s = 0;            ///< both directions together
+  std::uint32_t nvlink_gpus = 0;     ///< GPUs of one machine that it joins
   std::uint32_t pcie_gen = 0;
   std::uint32_t pcie_lanes = 0;
   std::string_view source;
@@ -35,6 +37,9 @@ constexpr bool is_data_centre_chip(std::uint32_t compute_capability) {
   return compute_capability == 70 || compute_capability == 80 || compute_capability == 90 ||
          compute_capability / 10 == 10;
 }
+
+/// Tensor cores take bf16, and tf32 at half that rate, from Ampere on (NVIDIA A100 whitepaper and its successors).
+constexpr bool has_bf16(std::uint32_t compute_capability) { return compute_capability >= 80; }
 
 /// All rows, oldest architecture first.
 std::span<const GpuRow> gpu_rows();

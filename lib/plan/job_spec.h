@@ -13,6 +13,7 @@
 #include "model/adapter_spec.h"
 #include "model/model_spec.h"
 #include "model/quantization_spec.h"
+#include "plan/gpu_rates.h"
 #include "plan/sharding_plan.h"
 #include "plan/stack_versions.h"
 
@@ -47,13 +48,21 @@ struct GpuSpec {
   std::string capacity_source;            ///< where that figure is from
   std::uint32_t compute_capability = 80;  ///< 80 for 8.0, 90 for 9.0
   std::uint32_t sm_count = 108;
+  GpuRates rates;
   friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
 };
+
+/// The default network between nodes: one port of 400 Gbit/s for each GPU (NVIDIA DGX H100 datasheet: eight
+/// ConnectX-7).
+inline constexpr Bytes kInterNodeBandwidth{50'000'000'000};
 
 struct ClusterSpec {
   GpuSpec gpu;
   std::int64_t world_size = 1;
   std::int64_t gpus_per_node = 8;
+  /// Per second, of each GPU in one direction: to the others of its node (none: as the catalogue says), to other nodes.
+  std::optional<Bytes> intra_node_bandwidth;
+  Bytes inter_node_bandwidth = kInterNodeBandwidth;
   Bytes used_by_others;
   double margin = 0.02;  ///< share of capacity that is kept free
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;

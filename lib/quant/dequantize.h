@@ -5,6 +5,9 @@
 
 namespace qlp {
 
+/// The packed weight and its statistics are read from the GPU's memory.
+void touch_packed(Context& ctx, const QuantState& state);
+
 /// functional.dequantize_4bit: a new tensor of the weight's shape in the dtype that it had when it was quantized. With
 /// double quant the float32 absmax values exist beside it until it is done.
 Tensor dequantize_4bit(Context& ctx, const QuantState& state);

@@ -6,6 +6,7 @@
 #include "autograd/views.h"
 #include "quant/dequantize.h"
 #include "quant/gemm_dispatch.h"
+#include "tensor/arithmetic.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
 
@@ -36,8 +37,8 @@ struct MatMul4BitBackward final : Node {
     }
     if (wants(0)) {
       const Tensor dense = dequantized_as(ctx, *weight.state, grad.dtype());
-      out[0] =
-          gemm(ctx, {grad.numel() / out_features, in_features}, grad.dtype()).view(grad.shape().with(-1, in_features));
+      out[0] = gemm(ctx, {grad.numel() / out_features, in_features}, out_features, grad.dtype())
+                   .view(grad.shape().with(-1, in_features));
       out[0].impl()->is_view = false;  // torch.matmul's _unsafe_view has no base
     }
     return out;
@@ -51,8 +52,11 @@ struct MatMul4BitBackward final : Node {
   }
 };
 
-Tensor fused_product(Context& ctx, const Tensor& x, std::int64_t out_features) {
+Tensor fused_product(Context& ctx, const Tensor& x, const QuantState& state) {
   const Tensor rows = contiguous(ctx, x);
+  const std::int64_t out_features = state.shape[0];
+  multiply(ctx, x.numel() / x.size(-1), out_features, x.size(-1), x.dtype());
+  touch_packed(ctx, state);
   return empty(ctx, x.shape().with(-1, out_features), x.dtype(), Op::mm);
 }
 
@@ -60,7 +64,7 @@ Tensor product(Context& ctx, const Tensor& x, const QuantState& state, const Ten
                const QuantBehaviour& behaviour) {
   if (!behaviour.fused_gemm) return linear(ctx, x, dequantized_as(ctx, state, x.dtype()), bias);
   const GemmShape shape{x.numel() / x.size(-1), state.shape[0], state.shape[1]};
-  if (uses_fused_gemm_4bit(shape, x.dtype(), ctx.device.traits())) return fused_product(ctx, x, state.shape[0]);
+  if (uses_fused_gemm_4bit(shape, x.dtype(), ctx.device.traits())) return fused_product(ctx, x, state);
   const DequantizedWeight dense = dequantize_for_gemm(ctx, state, x.dtype());
   return linear(ctx, x, dense.weight, bias);
 }

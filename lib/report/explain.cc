@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "report/format.h"
 #include "report/host_text.h"
+#include "report/step_text.h"
 #include "report/table.h"
 
 namespace qlp {
@@ -172,7 +173,9 @@ Result<std::string> explain_text(const Report& report, std::string_view plan_nam
     out += timeline_text(*rank, options.colors) + "\n";
     if (plan->host) out += "GiB: " + host_text(*plan->host) + "\n\n";
     out += categories_text(rank->peak.categories, options.colors) + "\n";
-    return out + peak_line(rank->peak.phase_label, rank->peak.figures) + inventory_text(rank->top_tensors, options.top);
+    out += peak_line(rank->peak.phase_label, rank->peak.figures) + inventory_text(rank->top_tensors, options.top);
+    const std::string step = step_text(*plan, report.job.cluster, options.colors);
+    return step.empty() ? out : out + "\n" + step;
   }
   const auto phase = std::ranges::find(rank->phases, *options.phase, &PhaseReport::name);
   if (phase == rank->phases.end()) {

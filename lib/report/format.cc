@@ -38,6 +38,12 @@ std::string gib(Bytes amount) { return fixed(static_cast<double>(amount.count())
 std::string gib(ByteDelta amount) { return fixed(static_cast<double>(amount.count()) / kGiB, 2); }
 std::string mib(Bytes amount) { return fixed(static_cast<double>(amount.count()) / kMiB, 3); }
 
+std::string three_digits(double value) {
+  std::array<char, 64> buffer{};
+  const int length = std::snprintf(buffer.data(), buffer.size(), value >= 1000 && value < 1e6 ? "%.0f" : "%.3g", value);
+  return {buffer.data(), static_cast<std::size_t>(length)};
+}
+
 std::string compute_capability_text(std::uint32_t compute_capability) {
   return std::to_string(compute_capability / 10) + "." + std::to_string(compute_capability % 10);
 }

@@ -14,6 +14,7 @@ namespace qlp {
 std::string gib(Bytes amount);                                          ///< "12.70"
 std::string gib(ByteDelta amount);                                      ///< "-0.31"
 std::string mib(Bytes amount);                                          ///< "13005.149"
+std::string three_digits(double value);                                 ///< "0.0123", "989", "8.05e+14"
 std::string compute_capability_text(std::uint32_t compute_capability);  ///< "9.0" for 90
 
 std::string_view name_of(Severity severity);  ///< "warning"

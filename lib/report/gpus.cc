@@ -20,7 +20,7 @@ std::string number(double value) {
 }  // namespace
 
 std::string gpus_table(bool colors, bool verbose) {
-  TextTable table{{"GPU", "nvidia-smi name", "cc", "SMs", "nvidia-smi MiB", "CUDA MiB", "GB/s", "bf16 TFLOP/s"}, 2};
+  TextTable table{{"GPU", "nvidia-smi name", "cc", "SMs", "nvidia-smi MiB", "CUDA MiB", "GB/s", "fp16 TFLOP/s"}, 2};
   std::string sources;
   for (const auto& row : gpu_rows()) {
     const GpuSpec spec = spec_of(row);
@@ -32,7 +32,7 @@ std::string gpus_table(bool colors, bool verbose) {
                {number(row.nvml_total_mib)},
                {std::to_string(spec.capacity.count() >> 20) + (measured ? " " : "~")},
                {number(row.bandwidth_gb_s)},
-               {number(row.bf16_tflops)}});
+               {number(row.half_tflops)}});
     if (verbose) {
       sources += std::string{row.name} + ": " + std::string{row.source} + "\n";
       sources += "  capacity: " + spec.capacity_source + "\n";
@@ -61,8 +61,13 @@ std::string gpus_json() {
     put("nvml_total_bytes", std::uint64_t{row.nvml_total_mib} << 20);
     put("cuda_total_bytes", std::uint64_t{row.cuda_total_mib} << 20);
     put("bandwidth_gb_s", row.bandwidth_gb_s);
-    put("bf16_tflops", row.bf16_tflops);
+    const bool ampere = has_bf16(row.compute_capability);
+    put("fp16_tflops", row.half_tflops);
+    put("bf16_tflops", ampere ? row.half_tflops : 0);
+    put("tf32_tflops", ampere ? row.half_tflops / 2 : 0);
+    put("fp32_tflops", row.fp32_tflops);
     put("nvlink_gb_s", row.nvlink_gb_s);
+    put("nvlink_gpus", row.nvlink_gpus);
     put("pcie_gen", row.pcie_gen);
     put("pcie_lanes", row.pcie_lanes);
     entry["source"] = row.source;

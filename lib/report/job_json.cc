@@ -100,11 +100,12 @@ Json cluster_json(const ClusterSpec& cluster) {
            {"capacity_source", cluster.gpu.capacity_source},
            {"compute_capability", compute_capability_text(cluster.gpu.compute_capability)},
            {"sm_count", cluster.gpu.sm_count}};
-  return {{"gpu", std::move(gpu)},
-          {"world_size", cluster.world_size},
-          {"gpus_per_node", cluster.gpus_per_node},
-          {"used_by_others_bytes", cluster.used_by_others.count()},
-          {"margin", cluster.margin}};
+  Json out{{"gpu", std::move(gpu)}, {"world_size", cluster.world_size}, {"gpus_per_node", cluster.gpus_per_node}};
+  if (cluster.intra_node_bandwidth) out["intra_node_bytes_per_second"] = cluster.intra_node_bandwidth->count();
+  out["inter_node_bytes_per_second"] = cluster.inter_node_bandwidth.count();
+  out["used_by_others_bytes"] = cluster.used_by_others.count();
+  out["margin"] = cluster.margin;
+  return out;
 }
 
 /// Every option of a plan, those that its name says too.

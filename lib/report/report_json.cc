@@ -122,6 +122,45 @@ Json diagnostics_json(const Diagnostics& diagnostics) {
   return out;
 }
 
+Json communication_json(const Communication& communication) {
+  Json out{{"sent_bytes", communication.sent.count()},
+           {"host_to_device_bytes", communication.host_to_device.count()},
+           {"device_to_host_bytes", communication.device_to_host.count()},
+           {"collectives", Json::array()}};
+  for (const CollectiveTotal& total : communication.collectives)
+    out["collectives"].push_back({{"kind", name_of(total.kind)},
+                                  {"axis", name_of(total.group.axis)},
+                                  {"ranks", total.group.size},
+                                  {"stride", total.group.stride},
+                                  {"count", total.count},
+                                  {"payload_bytes", total.payload.count()},
+                                  {"sent_bytes", total.sent.count()}});
+  return out;
+}
+
+void put_terms(Json& out, const TimeTerms& terms) {
+  out["compute_seconds"] = terms.compute;
+  out["memory_seconds"] = terms.memory;
+  out["communication_seconds"] = terms.communication;
+  out["host_copies_seconds"] = terms.host_copies;
+}
+
+Json step_time_json(const StepTime& time) {
+  Json out;
+  put_terms(out, time.terms);
+  for (const DTypeInfo& row : kDTypes)
+    if (const double operations = time.operations[static_cast<std::size_t>(row.dtype)]; operations > 0)
+      out["operations"][std::string{row.name}] = operations;
+  out["memory_traffic_bytes"] = time.memory.count();
+  out["phases"] = Json::array();
+  for (const PhaseTime& phase : time.phases) {
+    Json entry{{"phase", phase.phase}, {"times", phase.times}};
+    put_terms(entry, phase.terms);
+    out["phases"].push_back(std::move(entry));
+  }
+  return out;
+}
+
 Json plan_json(const PlanReport& plan, Loading loading) {
   Json out{{"name", plan.plan.name}, {"options", plan_options_json(plan.plan.plan)}, {"applicable", plan.applicable()}};
   out["loading"] = name_of(loading_under(loading, plan.plan.plan));
@@ -133,6 +172,11 @@ Json plan_json(const PlanReport& plan, Loading loading) {
     if (plan.ranks.size() > 1) {
       out["ranks"] = Json::array();
       for (const auto& rank : plan.ranks) put_rank(out["ranks"].emplace_back(), rank);
+    }
+    out["communication"] = communication_json(plan.communication);
+    if (plan.step_time) {
+      out["step_time_lower_bound_seconds"] = plan.step_time->lower_bound;
+      out["step_time"] = step_time_json(*plan.step_time);
     }
     out["outside"] = Json::array();
     for (const auto& term : plan.outside)

@@ -125,7 +125,9 @@ std::string_view report_schema() {
         },
         "cluster": {
           "type": "object",
-          "required": ["gpu", "world_size", "gpus_per_node", "used_by_others_bytes", "margin"],
+          "required": [
+            "gpu", "world_size", "gpus_per_node", "inter_node_bytes_per_second", "used_by_others_bytes", "margin"
+          ],
           "properties": {
             "gpu": {
               "type": "object",
@@ -140,6 +142,8 @@ std::string_view report_schema() {
             },
             "world_size": {"type": "integer", "minimum": 1},
             "gpus_per_node": {"type": "integer", "minimum": 1},
+            "intra_node_bytes_per_second": {"type": "integer", "minimum": 1, "description": "of a GPU in one direction"},
+            "inter_node_bytes_per_second": {"type": "integer", "minimum": 1, "description": "of a GPU in one direction"},
             "used_by_others_bytes": {"$ref": "#/$defs/bytes"},
             "margin": {
               "type": "number",
@@ -234,6 +238,7 @@ std::string_view report_schema() {
       "additionalProperties": false,
       "properties": {"min": {"$ref": "#/$defs/bytes"}, "max": {"$ref": "#/$defs/bytes"}}
     },
+    "seconds": {"type": "number", "minimum": 0},
     "figures": {
       "type": "object",
       "required": ["requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes"],
@@ -398,6 +403,93 @@ std::string_view report_schema() {
                 "type": "array",
                 "description": "alive at the peak, largest first",
                 "items": {"$ref": "#/$defs/tensor"}
+              }
+            }
+          }
+        },
+        "communication": {
+          "type": "object",
+          "description": "of one rank in an optimizer step in the steady state",
+          "required": ["sent_bytes", "host_to_device_bytes", "device_to_host_bytes", "collectives"],
+          "properties": {
+            "sent_bytes": {"$ref": "#/$defs/bytes"},
+            "host_to_device_bytes": {"$ref": "#/$defs/bytes"},
+            "device_to_host_bytes": {"$ref": "#/$defs/bytes"},
+            "collectives": {
+              "type": "array",
+              "description": "by kind and group, those that send most first",
+              "items": {
+                "type": "object",
+                "required": ["kind", "axis", "ranks", "stride", "count", "payload_bytes", "sent_bytes"],
+                "properties": {
+                  "kind": {
+                    "enum": [
+                      "all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce", "gather",
+                      "scatter", "all_to_all", "send", "recv"
+                    ]
+                  },
+                  "axis": {
+                    "enum": ["world", "dp_replicate", "dp_shard", "tp", "cp", "pp", "ep"],
+                    "description": "of the device mesh"
+                  },
+                  "ranks": {"type": "integer", "minimum": 2, "description": "in the group"},
+                  "stride": {"type": "integer", "minimum": 1, "description": "between its ranks"},
+                  "count": {"type": "integer", "minimum": 1},
+                  "payload_bytes": {
+                    "$ref": "#/$defs/bytes",
+                    "description": "of the whole: what an all_gather gives, a reduce_scatter takes, the one tensor of the others"
+                  },
+                  "sent_bytes": {
+                    "$ref": "#/$defs/bytes",
+                    "description": "as a ring sends them: (n - 1) / n of the payload, twice that in an all_reduce"
+                  }
+                }
+              }
+            }
+          }
+        },
+        "step_time_lower_bound_seconds": {
+          "type": "number",
+          "minimum": 0,
+          "description": "of an optimizer step: the longest term of each phase, summed over the phases"
+        },
+        "step_time": {
+          "type": "object",
+          "description": "the terms of the lower bound, each at the peak rate of the GPU and its links",
+          "required": [
+            "compute_seconds", "memory_seconds", "communication_seconds", "host_copies_seconds",
+            "memory_traffic_bytes", "phases"
+          ],
+          "properties": {
+            "compute_seconds": {"$ref": "#/$defs/seconds", "description": "of matrix products"},
+            "memory_seconds": {
+              "$ref": "#/$defs/seconds",
+              "description": "to read weights in every pass, to write gradients and read and write what is updated"
+            },
+            "communication_seconds": {"$ref": "#/$defs/seconds"},
+            "host_copies_seconds": {"$ref": "#/$defs/seconds", "description": "over PCIe"},
+            "operations": {
+              "type": "object",
+              "description": "2 m n k of every matrix product, recomputation included, by the dtype of the operands",
+              "additionalProperties": {"type": "number"}
+            },
+            "memory_traffic_bytes": {"$ref": "#/$defs/bytes", "description": "behind memory_seconds"},
+            "phases": {
+              "type": "array",
+              "items": {
+                "type": "object",
+                "required": [
+                  "phase", "times", "compute_seconds", "memory_seconds", "communication_seconds",
+                  "host_copies_seconds"
+                ],
+                "properties": {
+                  "phase": {"enum": ["forward", "backward", "optimizer_step", "zero_grad"]},
+                  "times": {"type": "integer", "minimum": 1, "description": "in a step"},
+                  "compute_seconds": {"$ref": "#/$defs/seconds"},
+                  "memory_seconds": {"$ref": "#/$defs/seconds"},
+                  "communication_seconds": {"$ref": "#/$defs/seconds"},
+                  "host_copies_seconds": {"$ref": "#/$defs/seconds"}
+                }
               }
             }
           }

@@ -30,6 +30,10 @@ std::string rows(const Report& report, const TableOptions& options) {
   if (required) headings.emplace_back("required GiB");
   headings.emplace_back("headroom GiB");
   headings.emplace_back("host GiB");
+  const bool timed =
+      std::ranges::any_of(report.plans, [](const PlanReport& plan) { return plan.step_time.has_value(); });
+  if (timed) headings.emplace_back("sent GiB");
+  if (timed) headings.emplace_back("step s >=");
   TextTable table{headings, 3};
   for (const PlanReport* plan : best_first(report)) {
     const bool best = report.recommended == plan->plan.name;
@@ -43,6 +47,8 @@ std::string rows(const Report& report, const TableOptions& options) {
       if (required) row.push_back({peak.required_device ? gib(*peak.required_device) : ""});
       row.push_back({gib(peak.headroom), peak.headroom < ByteDelta{} ? Color::bad : Color::plain});
       row.push_back({plan->host ? gib(plan->host->per_node) : ""});
+      if (plan->step_time) row.push_back({gib(plan->communication.sent)});
+      if (plan->step_time) row.push_back({three_digits(plan->step_time->lower_bound)});
     }
     table.add(std::move(row));
   }

@@ -85,12 +85,11 @@ void Reducer::prepare_forward(Context& ctx) {
   const Scoped category(ctx.category, Category::communication_buffers);
   const std::uint64_t cap = static_cast<std::uint64_t>(options_.bucket_cap_mb) * kMiB;
   const auto buckets = assign(ready_order_, {options_.bucket_cap_mb == kDefaultCapMb ? kFirstBucketBytes : cap, cap});
-  {  // sync_bucket_indices: which parameter is where, and the buckets' sizes, from the first rank
+  {  // sync_bucket_indices: which parameter is where, and the buckets' sizes, from the first rank. As it happens once
+     // it is not recorded: the last step of a short run shall be like those that follow.
     const Tensor indices =
         empty(ctx, {static_cast<std::int64_t>(ready_order_.size()) + 1}, DType::int32, Op::broadcast);
-    communicate(ctx, Collective::broadcast, options_.group(), indices);
     const Tensor sizes = empty(ctx, {static_cast<std::int64_t>(buckets.size())}, DType::int32, Op::broadcast);
-    communicate(ctx, Collective::broadcast, options_.group(), sizes);
   }
   make_buckets(ctx, buckets);
 }

@@ -5,6 +5,7 @@
 #include "autograd/autocast.h"
 #include "autograd/engine.h"
 #include "autograd/pointwise.h"
+#include "tensor/arithmetic.h"
 #include "tensor/collective.h"
 #include "tensor/factories.h"
 
@@ -153,10 +154,20 @@ void Trainer::store_flos(Context& ctx) {
   const Tensor sum = scalar(ctx, DType::float32, Op::sum);
 }
 
+/// Of the parameters that have a gradient, this is read, and the parameter read and written.
+void Trainer::touch_updated(Context& ctx) const {
+  for (const Tensor& parameter : trained_) {
+    if (!grad_of(parameter).defined()) continue;
+    touch(ctx, grad_of(parameter));
+    for (int i = 0; i < 2; ++i) touch(ctx, parameter);
+  }
+}
+
 void Trainer::optimizer_step(Context& ctx) {
   if (scaler_) scaler_->unscale(ctx);
   if (options_.clips) grad_norm_ = runtime_.clip_grad_norm(ctx, trained_);
   optimizer_->step(ctx);
+  touch_updated(ctx);
   if (scaler_) scaler_->update();
 }
 

@@ -60,6 +60,7 @@ class Trainer {
   void micro_step(Context& ctx, bool sync);
   void add_up_loss(Context& ctx);
   void optimizer_step(Context& ctx);
+  void touch_updated(Context& ctx) const;
   void store_flos(Context& ctx);
   Tensor compute_loss(Context& ctx, const Tensor& ids, const Tensor& labels);
 

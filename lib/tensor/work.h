@@ -50,11 +50,16 @@ struct CollectiveEvent {
   std::uint64_t bytes = 0;
 };
 
+/// Of matrix products, 2 m n k each, by the dtype of their operands (DType as index).
+using Operations = std::array<double, kDTypes.size()>;
+
 /// The work of one rank in one phase of the run.
 struct PhaseWork {
   std::vector<CollectiveEvent> collectives;  ///< in order; those of a single rank are left out
   std::uint64_t host_to_device_bytes = 0;    ///< over PCIe
   std::uint64_t device_to_host_bytes = 0;
+  Operations operations{};
+  std::uint64_t memory_bytes = 0;  ///< that are read from or written to the GPU's memory at least
 };
 
 }  // namespace qlp

@@ -63,4 +63,23 @@ TEST_CASE(
   CHECK(dry.recorder.take() == Events{655360, 655360, 655360, 655360, 16384, 1572864, -1572864, -16384, -655360});
 }
 
+TEST_CASE("autograd/flash_attention: multiplies only what is attended to, scores and values; five times to go back") {
+  CHECK(causal_pairs(4) == 10);
+  CHECK(causal_pairs(4, 9) == 10);
+  CHECK(causal_pairs(4, 2) == 7);
+  CHECK(causal_pairs(4, 1) == 4);
+  DryDevice dry(a100());
+  const Tensor q = dry.tensor({2, 8, 512, 64}, DType::bfloat16);
+  const Tensor k = dry.tensor({2, 2, 512, 64}, DType::bfloat16), v = dry.tensor({2, 2, 512, 64}, DType::bfloat16);
+  set_requires_grad(q, true);
+  const double& operations = dry.device.work().operations[static_cast<std::size_t>(DType::bfloat16)];
+  const Tensor out = flash_attention(dry.ctx, q, k, v, kTorch28);
+  const double product = 2.0 * 2 * 8 * 64 * 512 * 513 / 2;
+  CHECK(operations == 2 * product);
+  Grads grads;
+  grads.push_back(dry.tensor({2, 8, 512, 64}, DType::bfloat16));
+  gradient_edge(out).node->backward(dry.ctx, grads);
+  CHECK(operations == 7 * product);
+}
+
 }  // namespace qlp

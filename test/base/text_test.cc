@@ -37,6 +37,13 @@ TEST_CASE("base/text: sizes for people and to the byte") {
   for (auto text : {"80GiB", "81151MiB", "85021163521B", "0B"}) CHECK(exact_size(parse_size(text).value()) == text);
 }
 
+TEST_CASE("base/text: rates are sizes per second") {
+  CHECK(parse_rate("50GB/s").value() == Bytes{50'000'000'000});
+  CHECK(parse_rate(" 1.5 GiB/s ").value() == Bytes{3ULL << 29});
+  for (auto text : {"50GB/s", "48MiB/s", "1B/s"}) CHECK(exact_rate(parse_rate(text).value()) == text);
+  for (auto text : {"50GB", "50/s", "400Gbit/s", "/s", "50 GB/h", ""}) CHECK_FALSE(parse_rate(text));
+}
+
 TEST_CASE("base/text: percentages go out as they came in") {
   CHECK(parse_percent("2%").value() == 0.02);
   CHECK(parse_percent("3.3 %").value() == 0.033);

@@ -76,6 +76,8 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
   job.cluster.gpu.capacity_source = "cluster.memory of the job file";
   job.cluster.used_by_others = Bytes{1};
   job.cluster.margin = 0.033;
+  job.cluster.intra_node_bandwidth = Bytes{1'234};
+  job.cluster.inter_node_bandwidth = Bytes{12'500'000'000};
   job.plans = {{"ddp", Ddp{7, true}}, {"fsdp1-no-shard", Fsdp1{ShardingStrategy::no_shard, false}}};
   job.stack.torch = {2, 4, 1};
   job.allocator.equal_blocks = EqualBlocks::lowest_address;

@@ -104,17 +104,20 @@ TEST_CASE("estimate/ledger: a device smaller than its overheads leaves nothing")
   CHECK_FALSE(plan.fits);
 }
 
-TEST_CASE("estimate/ledger: recommends what sends least among the plans that use all GPUs") {
+TEST_CASE("estimate/ledger: recommends the fastest among the plans that use all GPUs") {
   Report report;
   report.job.cluster = cluster_of(1000, 0);
   report.job.cluster.world_size = 4;
-  report.plans = {plan_of({"single", Single{}}, 100, 100),
-                  plan_of({"fsdp1-full-shard", Fsdp1{}}, 100, 100),
-                  plan_of({"fsdp2", Fsdp2{}}, 100, 100),
-                  plan_of({"fsdp2-no-reshard", Fsdp2{.reshard_after_forward = false}}, 200, 200),
-                  plan_of({"fsdp2-local-base", Fsdp2{.local_base = true}}, 300, 300),
-                  plan_of({"ddp", Ddp{}}, 400, 400)};
-  for (const char* best : {"ddp", "fsdp2-local-base", "fsdp2-no-reshard", "fsdp2", "fsdp1-full-shard", "single"}) {
+  const auto timed = [](PlanReport plan, double bound, double communication) {
+    plan.step_time = StepTime{.lower_bound = bound, .terms = {.communication = communication}};
+    return plan;
+  };
+  report.plans = {timed(plan_of({"single", Single{}}, 100, 100), 0.5, 0),
+                  timed(plan_of({"fsdp1-full-shard", Fsdp1{}}, 200, 200), 1.5, 1.5),
+                  timed(plan_of({"fsdp2", Fsdp2{}}, 150, 150), 1.5, 1.5),
+                  timed(plan_of({"fsdp2-no-reshard", Fsdp2{.reshard_after_forward = false}}, 300, 300), 1.2, 1),
+                  timed(plan_of({"ddp", Ddp{}}, 400, 400), 1.2001, 0.3)};  // a difference that is none
+  for (const char* best : {"ddp", "fsdp2-no-reshard", "fsdp2", "fsdp1-full-shard", "single"}) {
     for (auto& plan : report.plans) judge(plan, report.job.cluster, std::nullopt);
     recommend(report);
     CHECK(report.recommended == best);

@@ -71,6 +71,33 @@ TEST_CASE("plan/gpu_catalogue: an unmeasured capacity follows the nearest relati
   }
 }
 
+TEST_CASE("plan/gpu_catalogue: rates fit the chips that have them") {
+  for (const auto& row : gpu_rows()) {
+    CAPTURE(row.name);
+    // fp32: a multiply-add in every lane of every multiprocessor and cycle, at clocks that GPUs have.
+    const int lanes = row.compute_capability <= 80 ? 64 : 128;
+    const double gigahertz = row.fp32_tflops * 1000 / (2.0 * lanes * row.sm_count);
+    CHECK(gigahertz > 1.3);
+    CHECK(gigahertz < 2.7);
+    CHECK(row.half_tflops >= 2 * row.fp32_tflops * 0.98);
+    CHECK((row.nvlink_gpus > 0) == (row.nvlink_gb_s > 0));
+    CHECK(row.bandwidth_gb_s > 0);
+  }
+}
+
+TEST_CASE("plan/gpu_catalogue: peak rates per second and direction") {
+  const GpuRates h100 = find_gpu("H100 SXM5 80GB")->rates;
+  CHECK(h100.bf16_flops == 989e12);
+  CHECK(h100.tf32_flops == 494.5e12);
+  CHECK(h100.fp32_flops == 67e12);
+  CHECK(h100.nvlink_bytes == 450e9);
+  CHECK(h100.pcie_bytes == 64e9);
+  CHECK(h100.memory_bytes == 3350e9);
+  const GpuRates t4 = find_gpu("T4")->rates;  // no bf16 in its tensor cores
+  CHECK(t4.fp16_flops == 65e12);
+  CHECK(t4.bf16_flops == 8.1e12);
+}
+
 TEST_CASE("plan/gpu_catalogue: names are unique and every row has a source") {
   std::set<std::string> seen;
   for (const auto& name : gpu_names()) CHECK(seen.insert(name).second);

@@ -20,6 +20,8 @@ TEST_CASE("report/gpus: JSON holds every row, absent instead of 0") {
   for (const auto& row : json) {
     CHECK(row["capacity_bytes"] > 0);
     CHECK(row.value("bf16_tflops", 1.0) > 0);
+    CHECK(row["fp16_tflops"] > 0);
+    CHECK(row.contains("tf32_tflops") == row.contains("bf16_tflops"));
   }
 }
 
