@@ -18,11 +18,17 @@ inline constexpr std::array<NotSupported, 3> kNotPlanned<Ddp>{{
     {"broadcast_buffers", "it changes no memory: leave it out"},
 }};
 template <>
-inline constexpr std::array<NotSupported, 4> kNotPlanned<Fsdp1>{{
-    {"cpu_offload", kNoOffload},
-    {"backward_prefetch", "BACKWARD_PRE is planned, accelerate's default"},
-    {"forward_prefetch", "off is planned, accelerate's default"},
-    {"auto_wrap_policy", "every decoder layer is wrapped, as accelerate is told to"},
+inline constexpr std::array<NotSupported, 3> kNotPlanned<Fsdp1>{{
+    {"activation_checkpointing", "training.gradient_checkpointing is what is planned"},
+    {"ignored_modules", "every module is planned under FSDP"},
+    {"transformer_cls_names_to_wrap", "the class of the decoder layers is what is planned"},
+}};
+template <>
+inline constexpr std::array<NotSupported, 4> kNotPlanned<MixedPrecision>{{
+    {"keep_low_precision_grads", "not planned, off is torch's default"},
+    {"cast_forward_inputs", "not planned, on is torch's default"},
+    {"cast_root_forward_inputs", "not planned, on is torch's default"},
+    {"output_dtype", "it is an option of FSDP2"},
 }};
 template <>
 inline constexpr std::array<NotSupported, 3> kNotPlanned<Fsdp2>{{
@@ -83,6 +89,7 @@ inline constexpr std::array<NotSupported, 6> kNotPlanned<ZeroFp16>{{
 }};
 
 constexpr std::string_view kAuto = "auto";
+constexpr std::array kComputeDTypes{DType::bfloat16, DType::float16, DType::float32};
 
 struct OptionReader {
   MapReader& map;
@@ -98,6 +105,7 @@ struct OptionReader {
   void option(std::string_view key, E& value) const {
     value = map.choice_or(key, value);
   }
+  void option(std::string_view key, DType& value) const { value = map.dtype_or(key, kComputeDTypes, value); }
   template <class T, class... Range>
   void automatic(std::string_view key, std::optional<T>& value, Range... range) const {
     const TextNode* node = map.take(key);

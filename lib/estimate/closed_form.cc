@@ -9,6 +9,7 @@
 #include "base/overloaded.h"
 #include "base/rounding.h"
 #include "estimate/weight_list.h"
+#include "plan/fsdp1_setup.h"
 #include "plan/stack_profile.h"
 #include "quant/quant_state.h"
 
@@ -65,21 +66,25 @@ Bytes ddp_buckets(const Weights& weights) {
 class Flat {
  public:
   Flat(const JobSpec& job, const Fsdp1& plan, std::int64_t rank, const StackProfile& stack)
-      : job_(job), plan_(plan), rank_(rank), quant_(stack.quant()) {
-    if (job.training.mixed_precision()) compute_dtype_ = job.training.autocast_dtype();
-    if (job.quantization) compute_dtype_ = job.quantization->quant_storage;
-  }
-  const std::optional<DType>& buffer_dtype() const { return compute_dtype_; }
+      : job_(job),
+        plan_(plan),
+        groups_(fsdp1_groups(plan, job.cluster)),
+        rank_(rank % groups_.ranks),
+        quant_(stack.quant()),
+        precision_(fsdp1_mixed_precision(plan, job)),
+        compute_dtype_(precision_.param_dtype) {}
+  const std::optional<DType>& buffer_dtype() const { return precision_.buffer_dtype; }
 
   void add(const Weights& weights, CategoryBytes& sums) const {
-    // PEFT's policy makes each trained weight beside frozen ones a unit; else a layer is one, and the root has the
-    // rest.
+    // A layer is a unit, and the root has the rest, or all; PEFT's policy makes each trained weight beside frozen ones
+    // a unit of its own.
     std::map<std::int64_t, Weights> units;
+    const bool whole = plan_.auto_wrap_policy == WrapPolicy::no_wrap;
     for (const ListedWeight& weight : weights) {
-      if (weight.added())
+      if (weight.added() && !plan_.auto_wrap_policy)
         add_unit({weight}, sums);
       else
-        units[weight.layer].push_back(weight);
+        units[whole ? ListedWeight::kOutsideLayers : weight.layer].push_back(weight);
     }
     for (const auto& [layer, unit] : units) add_unit(unit, sums);
     if (!plan_.use_orig_params) add_cast_biases(weights, sums);
@@ -88,7 +93,7 @@ class Flat {
  private:
   void add_unit(const Weights& unit, CategoryBytes& sums) const {
     const ListedWeight& first = unit.front();
-    const std::int64_t world_size = job_.cluster.world_size;
+    const bool trained = std::any_of(unit.begin(), unit.end(), [](const ListedWeight& w) { return w.trained; });
     // With original parameters each starts at 16 bytes, and the sum divides by the ranks.
     const auto aligned =
         plan_.use_orig_params ? 16 / static_cast<std::int64_t>(size_of(compute_dtype_.value_or(first.dtype))) : 1;
@@ -98,15 +103,20 @@ class Flat {
       starts.push_back(round_up(numel, aligned));
       numel = starts.back() + weight.stored();
     }
-    if (plan_.use_orig_params) numel = round_up(numel, world_size);
-    const bool shards = plan_.sharding_strategy == ShardingStrategy::full_shard;
-    const std::int64_t part = shards ? ceil_div(numel, world_size) : numel;
-    const std::int64_t from = shards ? part * rank_ : 0;
+    if (plan_.use_orig_params) numel = round_up(numel, groups_.ranks);
+    const std::int64_t part = groups_.shards ? ceil_div(numel, groups_.ranks) : numel;
+    const std::int64_t from = groups_.shards ? part * rank_ : 0;
 
     // accelerate trains flat parameters in float32 under mixed precision.
-    const DType dtype = first.trained && job_.training.mixed_precision() ? DType::float32 : first.dtype;
+    const DType dtype = trained && job_.training.mixed_precision() ? DType::float32 : first.dtype;
+    if (plan_.cpu_offload) {
+      // What modules hold of a whole copy on the GPU that nothing frees.
+      if (!groups_.shards && compute_dtype_.value_or(dtype) == dtype)
+        of(sums, category_of(first)) += bytes_of(numel, dtype);
+      return;
+    }
     of(sums, category_of(first)) += bytes_of(part, dtype);
-    if (!first.trained) return;
+    if (!trained) return;
     if (!plan_.use_orig_params) {
       of(sums, Category::optimizer_state) += moments(job_, part, dtype);
       return;
@@ -115,24 +125,25 @@ class Flat {
     for (std::size_t i = 0; i < unit.size(); ++i) {
       const std::int64_t start = std::max(starts[i], from);
       const std::int64_t end = std::min(starts[i] + unit[i].stored(), from + part);
-      if (start < end) of(sums, Category::optimizer_state) += moments(job_, end - start, dtype);
+      if (start < end && unit[i].trained) of(sums, Category::optimizer_state) += moments(job_, end - start, dtype);
     }
   }
 
   /// Modules go on holding views of the flat parameter, or what was put in their place.
   void add_cast_biases(const Weights& weights, CategoryBytes& sums) const {
-    const bool shards = plan_.sharding_strategy == ShardingStrategy::full_shard;
     for (const ListedWeight& weight : weights) {
       const DType dtype = dtype_in_use(job_, quant_, weight);
       if (weight.kind == WeightKind::bias && job_.quantization && dtype != compute_dtype_)
-        of(sums, shards ? Category::gathered_weights : Category::parameters) += bytes_of(weight.stored(), dtype);
+        of(sums, groups_.shards ? Category::gathered_weights : Category::parameters) += bytes_of(weight.stored(), dtype);
     }
   }
 
   const JobSpec& job_;
   const Fsdp1& plan_;
+  Fsdp1Groups groups_;
   std::int64_t rank_;
   QuantBehaviour quant_;
+  MixedPrecision precision_;
   std::optional<DType> compute_dtype_;
 };
 

@@ -138,6 +138,7 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
   if (auto refusals = check_precision(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   auto built = build_model(job.model, build_options(job, stack));
   if (!built) return Unexpected{built.error()};
+  if (auto refusals = runtime.value()->check(*built.value()); !refusals.empty()) return Unexpected{std::move(refusals)};
 
   DryRun run;
   CounterSource source;

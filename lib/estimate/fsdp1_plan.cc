@@ -1,16 +1,24 @@
 #include "estimate/fsdp1_plan.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/refusal.h"
+#include "plan/fsdp1_setup.h"
+#include "plan/job_names.h"
 
 namespace qlp {
 namespace {
 
-/// One rank alone is not sharded: FSDP switches to NO_SHARD (torch _init_utils.py, _init_core_state).
-bool shards(const JobSpec& job, const Fsdp1& plan) {
-  return plan.sharding_strategy == ShardingStrategy::full_shard && job.cluster.world_size > 1;
+bool shards(const JobSpec& job, const Fsdp1& plan) { return fsdp1_groups(plan, job.cluster).shards; }
+
+/// "plans.fsdp1-shard-grad-op.use_orig_params"
+std::string key_path(const Fsdp1& plan, std::string_view key) {
+  std::string strategy(name_of(plan.sharding_strategy));
+  std::replace(strategy.begin(), strategy.end(), '_', '-');
+  return "plans.fsdp1-" + strategy + "." + std::string(key);
 }
 
 /// The dtype in which adapters are trained (peft tuners_utils.py, cast_adapter_dtype; TRL's cast).
@@ -73,16 +81,14 @@ void check_adapter(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals)
 /// what becomes of a frozen weight that is shared (_use_unsharded_views).
 void check_no_shard(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack, Diagnostics& refusals) {
   if (shards(job, plan) || !plan.use_orig_params) return;
-  const std::string key_path = plan.sharding_strategy == ShardingStrategy::no_shard
-                                   ? "plans.fsdp1-no-shard.use_orig_params"
-                                   : "plans.fsdp1-full-shard.use_orig_params";
+  const std::string key = key_path(plan, "use_orig_params");
   const std::string hint = "set use_orig_params to false, or plan ddp";
   if (stack.fsdp1_flattens_written_back()) {
     if (job.adapter && job.model.tie_word_embeddings)
       refusals.push_back(refusal("fsdp1-no-shard-tied",
                                  "FSDP1 with NO_SHARD and use_orig_params stops at frozen embeddings that the head "
                                  "shares: 'as_params=True type(prim_param)=<class 'torch.Tensor'>'",
-                                 key_path, hint));
+                                 key, hint));
     return;
   }
   const bool upcast = job.training.mixed_precision() && job.dtype != DType::float32;
@@ -92,7 +98,59 @@ void check_no_shard(const JobSpec& job, const Fsdp1& plan, const StackProfile& s
       std::string("FSDP1 with NO_SHARD and use_orig_params stops at the first forward pass ") +
           (job.adapter ? "of a model with frozen parameters" : "of 16-bit weights that accelerate turns into float32") +
           ": 'Cannot writeback when the parameter shape changes'",
-      key_path, hint));
+      key, hint));
+}
+
+/// bitsandbytes puts a parameter of its own in the place of the one that FSDP has set (nn/modules.py,
+/// fix_4bit_weight_quant_state_from_module). Where parameters stay whole between the passes, the check for changed ones
+/// stops at it (_flat_param.py, _writeback_orig_params): not where the pass runs without gradients within the hooks.
+void check_kept_whole(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack, Diagnostics& refusals) {
+  if (!job.quantization || !plan.use_orig_params || !shards(job, plan) || reshards_after_forward(plan.sharding_strategy))
+    return;
+  const bool without_gradients = job.training.gradient_checkpointing == GradientCheckpointing::reentrant &&
+                                 !stack.layers_checkpoint_themselves();
+  if (without_gradients) return;
+  refusals.push_back(refusal("fsdp1-4bit-kept-whole",
+                             "FSDP1 that keeps parameters whole until the backward pass stops at 4-bit weights: 'FSDP "
+                             "does not support changing the parameters between forward and backward'",
+                             key_path(plan, "use_orig_params"),
+                             "set use_orig_params to false, or plan fsdp1-full-shard"));
+}
+
+/// Without PEFT's policy frozen and trained parameters share a unit (_flat_param.py, _validate_tensors_to_flatten).
+void check_mixed_units(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
+  if (!plan.auto_wrap_policy) return;
+  const DType base = job.quantization ? job.quantization->quant_storage : job.dtype;
+  const std::string key = key_path(plan, "auto_wrap_policy");
+  if (*plan.auto_wrap_policy == WrapPolicy::size_based_wrap)
+    refusals.push_back(refusal("fsdp1-size-based-adapter", "units by size are not planned for adapters", key,
+                               "leave auto_wrap_policy out: the Trainer takes PEFT's policy"));
+  else if (!plan.use_orig_params)
+    refusals.push_back(refusal("fsdp1-mixed-unit",
+                               "an FSDP1 unit holds frozen and trained parameters: 'Must flatten tensors with uniform "
+                               "`requires_grad` when `use_orig_params=False`'",
+                               key, "leave auto_wrap_policy out, or set use_orig_params to true"));
+  else if (adapter_dtype(job) != base)
+    refusals.push_back(refusal("fsdp1-mixed-dtypes",
+                               "an FSDP1 unit holds " + std::string(name_of(base)) + " and " +
+                                   std::string(name_of(adapter_dtype(job))) +
+                                   ": 'Must flatten tensors with uniform dtype'",
+                               key, "leave auto_wrap_policy out, or set adapter.dtype to that of the base"));
+}
+
+/// Groups of ranks are made by node (torch distributed_c10d.py, new_subgroups).
+void check_nodes(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
+  const ClusterSpec& cluster = job.cluster;
+  if (!is_hybrid(plan.sharding_strategy) || cluster.world_size == 1) return;
+  if (cluster.gpus_per_node == 1)
+    refusals.push_back(refusal("fsdp1-hybrid-one-gpu-nodes",
+                               "hybrid sharding with one GPU per node shards nothing, and FSDP then sums no gradients "
+                               "over the nodes: the replicas would drift apart",
+                               "cluster.gpus_per_node", "plan ddp or fsdp1-full-shard instead"));
+  else if (cluster.world_size % std::min(cluster.gpus_per_node, cluster.world_size) != 0)
+    refusals.push_back(refusal("fsdp1-hybrid-uneven-nodes",
+                               "hybrid sharding needs whole nodes: 'The world size must be divisible by group_size'",
+                               "cluster.world_size", "make world_size a multiple of gpus_per_node"));
 }
 
 }  // namespace
@@ -102,22 +160,31 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   Diagnostics refusals;
   if (job.quantization) check_quantized(job, refusals);
   check_no_shard(job, plan, stack, refusals);
+  check_kept_whole(job, plan, stack, refusals);
+  check_nodes(job, plan, refusals);
   if (job.adapter) check_adapter(job, plan, refusals);
+  if (job.adapter) check_mixed_units(job, plan, refusals);
   if (has_errors(refusals)) return Unexpected{std::move(refusals)};
 
+  const Fsdp1Groups groups = fsdp1_groups(plan, job.cluster);
   Fsdp1Options options;
-  options.shards = shards(job, plan);
+  options.shards = groups.shards;
+  options.reshards_after_forward = reshards_after_forward(plan.sharding_strategy);
+  options.hybrid = groups.shards && is_hybrid(plan.sharding_strategy);
   options.use_orig_params = plan.use_orig_params;
-  options.world_size = job.cluster.world_size;
-  options.rank = rank;
-  // accelerate dataclasses.py, set_mixed_precision; transformers trainer.py, _fsdp_qlora_plugin_updates
-  std::optional<DType> dtype;
-  if (job.training.mixed_precision()) dtype = job.training.autocast_dtype();
-  if (job.quantization) dtype = job.quantization->quant_storage;
-  options.mixed_precision = {.param_dtype = dtype, .reduce_dtype = dtype, .buffer_dtype = dtype};
+  options.offloads = plan.cpu_offload;
+  options.backward_prefetch = plan.backward_prefetch;
+  options.forward_prefetch = plan.forward_prefetch;
+  options.limit_all_gathers = plan.limit_all_gathers;
+  options.world_size = groups.ranks;
+  options.rank = rank % groups.ranks;
+  options.replicas = groups.replicas;
+  options.mixed_precision = fsdp1_mixed_precision(plan, job);
   options.upcasts_trained = job.training.mixed_precision();
   options.outputs_to_fp32 = job.training.mixed_precision();
-  options.wraps_trained_leaves = job.adapter.has_value();
+  options.wraps_trained_leaves = job.adapter && !plan.auto_wrap_policy;
+  options.wrap_policy = plan.auto_wrap_policy.value_or(WrapPolicy::transformer_based_wrap);
+  options.min_num_params = plan.min_num_params;
   options.records_collectives = stack.collectives_have_own_stream();
   return options;
 }

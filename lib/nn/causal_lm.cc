@@ -21,13 +21,16 @@ LayerInputs prepared(Context& ctx, Module& layer, LayerInputs inputs) {
 
 }  // namespace
 
+Decoder::Decoder(CausalLmParts& parts) : Module(ModuleKind::decoder, "model") {
+  add_child(*parts.embedding);
+  for (const auto& layer : parts.layers) add_child(*layer);
+  add_child(*parts.norm);
+  if (parts.rotary) add_child(*parts.rotary);
+}
+
 CausalLm::CausalLm(CausalLmParts parts, ModelTraits traits)
-    : Module(ModuleKind::model, ""), parts_(std::move(parts)), traits_(traits) {
-  add_child(*parts_.embedding);
-  for (const auto& layer : parts_.layers) add_child(*layer);
-  add_child(*parts_.norm);
-  if (parts_.rotary) add_child(*parts_.rotary);
-  add_child(*parts_.head);
+    : Module(ModuleKind::model, ""), parts_(std::move(parts)), decoder_(parts_), traits_(traits) {
+  add_child(decoder_), add_child(*parts_.head);
 }
 
 Tensor CausalLm::run_layer(Context& ctx, DecoderLayer& layer, const Tensor& hidden, const LayerInputs& inputs,
@@ -111,7 +114,8 @@ Tensor CausalLm::decode(Context& ctx, const Tensor& ids, const Tensor& num_items
 CausalLmOutput CausalLm::forward(Context& ctx, const Tensor& ids, const Tensor& labels, const Tensor& num_items,
                                  const RunOptions& options) {
   CausalLmOutput output;
-  const Tensor hidden = decode(ctx, ids, num_items, output, options);
+  const Tensor hidden =
+      decoder_.call(ctx, ids, [&](const Tensor& input) { return decode(ctx, input, num_items, output, options); });
   {
     const Scoped category(ctx.category, Category::logits_and_loss);
     Tensor last = hidden;

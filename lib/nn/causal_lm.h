@@ -52,6 +52,12 @@ struct CausalLmParts {
   std::unique_ptr<LinearModule> head;
 };
 
+/// The model without its head, as a module: what transformers calls ...Model.
+class Decoder final : public Module {
+ public:
+  explicit Decoder(CausalLmParts& parts);
+};
+
 class CausalLm final : public Module {
  public:
   CausalLm(CausalLmParts parts, ModelTraits traits);
@@ -71,6 +77,7 @@ class CausalLm final : public Module {
   Tensor run_layer(Context& ctx, DecoderLayer& layer, const Tensor& hidden, const LayerInputs& inputs,
                    const RunOptions& options);
   CausalLmParts parts_;
+  Decoder decoder_;
   ModelTraits traits_;
 };
 

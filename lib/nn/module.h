@@ -36,6 +36,7 @@ class ForwardHooks {
 /// Which class of the Python stack a module stands for, as far as wrap policies and hooks ask.
 enum class ModuleKind : std::uint8_t {
   model,
+  decoder,  ///< the model without its head
   decoder_layer,
   attention,
   mlp,

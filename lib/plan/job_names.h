@@ -67,9 +67,24 @@ inline constexpr std::array<EnumName<Loading>, 4> kEnumNames<Loading>{{
     {Loading::automatic, "auto"},
 }};
 template <>
-inline constexpr std::array<EnumName<ShardingStrategy>, 2> kEnumNames<ShardingStrategy>{{
+inline constexpr std::array<EnumName<ShardingStrategy>, 5> kEnumNames<ShardingStrategy>{{
     {ShardingStrategy::full_shard, "full_shard"},
+    {ShardingStrategy::shard_grad_op, "shard_grad_op"},
     {ShardingStrategy::no_shard, "no_shard"},
+    {ShardingStrategy::hybrid_shard, "hybrid_shard"},
+    {ShardingStrategy::hybrid_shard_zero2, "hybrid_shard_zero2"},
+}};
+template <>
+inline constexpr std::array<EnumName<BackwardPrefetch>, 3> kEnumNames<BackwardPrefetch>{{
+    {BackwardPrefetch::backward_pre, "backward_pre"},
+    {BackwardPrefetch::backward_post, "backward_post"},
+    {BackwardPrefetch::no_prefetch, "no_prefetch"},
+}};
+template <>
+inline constexpr std::array<EnumName<WrapPolicy>, 3> kEnumNames<WrapPolicy>{{
+    {WrapPolicy::transformer_based_wrap, "transformer_based_wrap"},
+    {WrapPolicy::size_based_wrap, "size_based_wrap"},
+    {WrapPolicy::no_wrap, "no_wrap"},
 }};
 
 template <>

@@ -131,7 +131,7 @@ struct OptionWriter {
   }
   template <class T>
   void named(std::string_view key, const T& value) const {
-    if constexpr (NamedEnum<T>)
+    if constexpr (requires { name_of(value); })
       out[std::string(key)] = name_of(value);
     else
       out[std::string(key)] = value;

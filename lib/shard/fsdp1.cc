@@ -3,24 +3,29 @@
 #include <unordered_map>
 
 #include "autograd/pointwise.h"
+#include "base/refusal.h"
+#include "shard/fsdp1_wrap.h"
 #include "tensor/factories.h"
 
 namespace qlp {
 
-bool Fsdp1Runtime::is_unit(Module& module) const {
-  if (module.kind() == ModuleKind::decoder_layer) return true;
-  if (!options_.wraps_trained_leaves || !module.children().empty()) return false;
-  for (const auto& parameter : module.own_parameters())
-    if (parameter->trainable) return true;
-  return false;
+/// A tied head reads the table outside of the unit that gathers it.
+Diagnostics Fsdp1Runtime::check(CausalLm& model) const {
+  LinearModule& head = *model.parts().head;
+  if (head.shared_parameters().empty()) return {};
+  const auto wrapped = modules_to_wrap(model, options_);
+  Module& decoder = *model.children().front();
+  if (!wrapped.contains(&decoder) && !wrapped.contains(model.parts().embedding.get())) return {};
+  return {refusal("fsdp1-tied-units",
+                  "units by size part the embedding from the head that shares its weight, which FSDP1 then cannot run",
+                  "auto_wrap_policy", "leave auto_wrap_policy out")};
 }
 
 void Fsdp1Runtime::prepare(Context& ctx, CausalLm& model) {
   move_buffers(ctx, model);
   std::vector<Tensor*> buffers;
   for (const ModuleBuffer& buffer : model.buffers()) buffers.push_back(buffer.tensor);
-  tree_ = std::make_unique<Fsdp1Tree>(
-      ctx, model, [this](Module& module) { return is_unit(module); }, options_, std::move(buffers));
+  tree_ = std::make_unique<Fsdp1Tree>(ctx, model, modules_to_wrap(model, options_), options_, std::move(buffers));
 }
 
 std::vector<TrainedTensor> Fsdp1Runtime::trained(CausalLm& model) {
@@ -59,7 +64,9 @@ Tensor Fsdp1Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& par
     const Scoped category(ctx.category, Category::workspace);
     zero_scalar_ = empty(ctx, {}, DType::float32, Op::zeros);
   }
-  return options_.shards ? tree_->clip_grad_norm(ctx) : qlp::clip_grad_norm(ctx, parameters);
+  if (options_.shards) return tree_->clip_grad_norm(ctx);
+  const Scoped place(ctx.place, options_.offloads ? Place::host : Place::device);
+  return qlp::clip_grad_norm(ctx, parameters);
 }
 
 }  // namespace qlp

@@ -13,8 +13,8 @@ class Fsdp1Runtime final : public ShardingRuntime {
  public:
   explicit Fsdp1Runtime(const Fsdp1Options& options) : options_(options) {}
 
-  /// Units are the decoder layers, and with PEFT's policy each leaf whose weight is trained; the root holds the rest.
   void place_model(Context&, CausalLm&) override {}  ///< moved unit by unit in prepare()
+  Diagnostics check(CausalLm& model) const override;
   void prepare(Context& ctx, CausalLm& model) override;
   /// The original parameters, or the flat ones.
   std::vector<TrainedTensor> trained(CausalLm& model) override;
@@ -24,8 +24,6 @@ class Fsdp1Runtime final : public ShardingRuntime {
   Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) override;
 
  private:
-  bool is_unit(Module& module) const;
-
   Fsdp1Options options_;
   std::unique_ptr<Fsdp1Tree> tree_;
   Tensor zero_scalar_;  ///< FSDP's clip_grad_norm_ keeps one

@@ -54,6 +54,7 @@ FlatParamHandle::FlatParamHandle(Context& ctx, const std::vector<Parameter*>& pa
   set_requires_grad(flat_, requires_grad);
   use_unsharded_views(ctx, false);
   shard(ctx);
+  if (options.offloads) offload(ctx);
 }
 
 /// _init_flat_param_and_metadata
@@ -101,6 +102,13 @@ void FlatParamHandle::shard(Context& ctx) {
   if (options_->use_orig_params) use_sharded_views(ctx);
 }
 
+/// _init_param_handle_from_params: handle.flat_param_to(cpu)
+void FlatParamHandle::offload(Context& ctx) {
+  set_data(flat_, to_host(ctx, flat_));
+  local_shard_ = flat_.alias();
+  if (options_->use_orig_params) use_sharded_views(ctx);
+}
+
 void FlatParamHandle::upcast(Context& ctx) {
   const Scoped category(ctx.category, flat_.storage().label().category);
   const Scoped no_grad(ctx.grad_enabled, false);
@@ -110,6 +118,12 @@ void FlatParamHandle::upcast(Context& ctx) {
 }
 
 void FlatParamHandle::init_attributes(Context& ctx) {
+  if (options_->offloads) {
+    const Scoped category(ctx.category, flat_.storage().label().category);
+    local_shard_ = to_host(ctx, local_shard_);  // pinned, as is the gradient, that of frozen parameters too
+    const Scoped gradients(ctx.category, Category::gradients);
+    host_grad_ = to_host(ctx, local_shard_);
+  }
   if (mixed_precision())
     low_precision_shard_ = without_memory(ctx, shard_numel_, compute_dtype(), Op::mixed_precision_shard);
   if (!shards()) return;
@@ -119,9 +133,24 @@ void FlatParamHandle::init_attributes(Context& ctx) {
 }
 
 void FlatParamHandle::pre_unshard(Context& ctx) {
-  if ((shards() && !needs_unshard()) || !mixed_precision()) return;
+  if (shards() && !options_->offloads && !needs_unshard()) return;
+  if (mixed_precision())
+    use_low_precision_shard(ctx);
+  else if (flat_.on_host())
+    move_to_device(ctx);
+}
+
+/// _use_low_precision_shard: from the host in full precision, cast on the device.
+void FlatParamHandle::use_low_precision_shard(Context& ctx) {
   allocate(ctx, low_precision_shard_);
+  to_device(ctx, local_shard_);
   set_data(flat_, low_precision_shard_);
+}
+
+/// flat_param_to(device)
+void FlatParamHandle::move_to_device(Context& ctx) {
+  set_data(flat_, to_device(ctx, flat_));
+  if (options_->use_orig_params) use_sharded_views(ctx);
 }
 
 void FlatParamHandle::unshard(Context& ctx) {
@@ -132,12 +161,14 @@ void FlatParamHandle::unshard(Context& ctx) {
     if (options_->records_collectives)
       full_.storage().record_stream(fsdp1_stream::kCollectives),
           own.storage().record_stream(fsdp1_stream::kCollectives);
+    if (options_->offloads) own.storage().record_stream(ctx.stream);
   }
   if (shards()) set_data(flat_, full_.narrow(0, numel_));
-  if (options_->use_orig_params)
+  if (!options_->use_orig_params) {
+    if (state == State::forward) use_unsharded_views(ctx, false);
+  } else if (!keeps_whole_views_ || state != State::backward_pre) {
     use_unsharded_views(ctx, state != State::forward && state != State::backward_pre);
-  else if (state == State::forward)
-    use_unsharded_views(ctx, false);
+  }
 }
 
 void FlatParamHandle::post_unshard(Context& ctx) {
@@ -149,8 +180,11 @@ void FlatParamHandle::free_low_precision_shard(Context& ctx) { release(ctx, low_
 void FlatParamHandle::reshard(Context& ctx, bool frees) {
   set_data(flat_, local_shard_);
   if (options_->use_orig_params) {
-    use_sharded_views(ctx);
-    if (state == State::forward) {
+    if (state == State::forward && ctx.grad_enabled && shards() && !options_->reshards_after_forward)
+      keeps_whole_views_ = true;
+    else
+      use_sharded_views(ctx);
+    if (state == State::forward && !keeps_whole_views_) {
       const Tensor& grad = grad_of(flat_);
       const bool kept_whole = grad.defined() && shards() && grad.numel() == numel_;
       if (kept_whole)
@@ -166,7 +200,9 @@ void FlatParamHandle::post_reshard(Context& ctx) {
   if (mixed_precision() && !shards()) free_low_precision_shard(ctx);
 }
 
-bool FlatParamHandle::resharded() const { return flat_.impl()->storage == local_shard_.impl()->storage; }
+bool FlatParamHandle::resharded() const {
+  return !keeps_whole_views_ && flat_.impl()->storage == local_shard_.impl()->storage;
+}
 
 std::vector<Tensor> FlatParamHandle::unflat_views(Context& ctx) const {
   std::vector<std::int64_t> lengths;
@@ -198,7 +234,9 @@ void FlatParamHandle::use_unsharded_views(Context& ctx, bool as_parameters) {
 }
 
 void FlatParamHandle::use_sharded_views(Context& ctx) {
+  keeps_whole_views_ = false;
   if (!shards()) return use_unsharded_views(ctx, true);
+  const Scoped place(ctx.place, flat_.storage().place());
   const Tensor nothing = empty(ctx, {0}, flat_.dtype(), Op::empty);
   for (Piece& piece : pieces_) {
     if (!piece.parameter) continue;
@@ -210,18 +248,30 @@ void FlatParamHandle::use_sharded_views(Context& ctx) {
 
 void FlatParamHandle::prepare_gradient_for_backward() {
   const Tensor& grad = grad_of(flat_);
-  if (!grad.defined() || grad.numel() == numel_) return;
-  if (grad.numel() == shard_numel_) saved_grad_ = grad.alias();
+  if (!grad.defined() || (grad.numel() == numel_ && grad.on_host() == flat_.on_host())) return;
+  if (grad.numel() == shard_numel_ && !grad.on_host()) saved_grad_ = grad.alias();
   set_grad(flat_, Tensor());
 }
 
 void FlatParamHandle::prepare_gradient_for_optim() {
-  if (saved_grad_ && post_backward_called) set_grad(flat_, *saved_grad_);
+  if (options_->offloads)
+    set_grad(flat_, host_grad_);
+  else if (saved_grad_ && post_backward_called)
+    set_grad(flat_, *saved_grad_);
   saved_grad_.reset();
 }
 
-void FlatParamHandle::accumulate(Tensor sharded) {
+void FlatParamHandle::accumulate(Context& ctx, Tensor sharded) {
   if (!saved_grad_) saved_grad_ = std::move(sharded);  // else added in place
+  offload_gradient(ctx, *saved_grad_);
+}
+
+/// _offload_grad: without waiting, but for NO_SHARD.
+void FlatParamHandle::offload_gradient(Context& ctx, const Tensor& gradient) {
+  if (!options_->offloads) return;
+  copy_to_host(ctx, gradient.storage().bytes());
+  if (!shards()) ctx.device.synchronize();
+  gradient.storage().record_stream(fsdp1_stream::kPostBackward);
 }
 
 void FlatParamHandle::use_unsharded_grad_views(Context& ctx) {
@@ -242,7 +292,7 @@ void FlatParamHandle::use_unsharded_grad_views(Context& ctx) {
 }
 
 void FlatParamHandle::use_sharded_grad_views(Context& ctx) {
-  const Tensor grad = saved_grad_ ? *saved_grad_ : grad_of(flat_);
+  const Tensor grad = options_->offloads ? host_grad_ : saved_grad_ ? *saved_grad_ : grad_of(flat_);
   for (const Piece& piece : pieces_) {
     if (!piece.parameter) continue;
     if (!grad.defined() || !piece.shard_numel || !piece.original.requires_grad()) {

@@ -38,11 +38,14 @@ class FlatParamHandle {
   /// Hands this rank's gradient to the optimizer.
   void prepare_gradient_for_optim();
   /// Takes the sum over ranks in `sharded` as, or adds it to, this rank's gradient.
-  void accumulate(Tensor sharded);
+  void accumulate(Context& ctx, Tensor sharded);
   void use_unsharded_grad_views(Context& ctx);
   void use_sharded_grad_views(Context& ctx);
   /// With original parameters: drops the flat gradient when none of theirs is left.
   void reset_gradient_if_unused();
+
+  /// Takes a gradient that is ready on the device over into the one on the host.
+  void offload_gradient(Context& ctx, const Tensor& gradient);
 
   /// The tensors that an optimizer may be given: the original parameters, or the flat one.
   std::vector<Tensor> parameters() const;
@@ -52,17 +55,19 @@ class FlatParamHandle {
   const Tensor& flat() const { return flat_; }
   bool trained() const { return flat_.requires_grad(); }
   bool shards() const { return options_->shards; }
+  bool reshards_after_forward() const { return shards() && options_->reshards_after_forward; }
   bool uses_orig_params() const { return options_->use_orig_params; }
-  DType reduce_dtype() const { return options_->mixed_precision.reduce_dtype.value_or(original_dtype_); }
+  DType reduce_dtype() const { return options_->mixed_precision.reduce_dtype.value_or(compute_dtype()); }
   std::int64_t shard_numel() const { return shard_numel_; }
 
   // What the runtime keeps on the handle.
   State state = State::idle;
   bool prefetched = false;
+  bool needs_pre_forward_unshard = false;
   bool ran_pre_backward_hook = false;
   bool needs_pre_backward_unshard = false;
   bool post_backward_called = false;
-  std::optional<std::size_t> post_forward_index;
+  std::optional<std::size_t> pre_forward_index, post_forward_index;
 
  private:
   /// A stretch of the flat parameter: a parameter, or padding.
@@ -81,6 +86,9 @@ class FlatParamHandle {
   bool mixed_precision() const { return compute_dtype() != original_dtype_; }
   DType compute_dtype() const { return options_->mixed_precision.param_dtype.value_or(original_dtype_); }
   bool needs_unshard() const { return shards() && full_.storage().bytes() == 0; }
+  void offload(Context& ctx);
+  void move_to_device(Context& ctx);
+  void use_low_precision_shard(Context& ctx);
   void use_unsharded_views(Context& ctx, bool as_parameters);
   void use_sharded_views(Context& ctx);
   void free_low_precision_shard(Context& ctx);
@@ -96,6 +104,9 @@ class FlatParamHandle {
   Tensor low_precision_shard_;
   Tensor full_;  ///< gathered; without memory most of the time
   std::optional<Tensor> saved_grad_;
+  Tensor host_grad_;  ///< offloaded: of the shard, kept from the first pass on
+  /// SHARD_GRAD_OP: modules go on holding whole parameters between the forward and the backward pass.
+  bool keeps_whole_views_ = false;
 };
 
 }  // namespace qlp

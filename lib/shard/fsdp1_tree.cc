@@ -12,13 +12,14 @@
 
 namespace qlp {
 
-Fsdp1Tree::Fsdp1Tree(Context& ctx, Module& root, const Policy& is_unit, const Fsdp1Options& options,
+Fsdp1Tree::Fsdp1Tree(Context& ctx, Module& root, const Modules& wrapped, const Fsdp1Options& options,
                      std::vector<Tensor*> buffers)
     : buffers_(std::move(buffers)) {
   shared_.options = options;
   shared_.begin_backward = [this](Context& c) { begin_backward(c); };
-  for (Module* child : root.children()) wrap(ctx, *child, is_unit);
+  for (Module* child : root.children()) wrap(ctx, *child, wrapped);
   make_unit(ctx, root, true);
+  if (const auto unit = by_module_.find(&root); unit != by_module_.end()) root_ = unit->second.get();
   root.visit([&](Module& module) {
     if (const auto unit = by_module_.find(&module); unit != by_module_.end()) units_.push_back(unit->second.get());
   });
@@ -28,9 +29,9 @@ Fsdp1Tree::Fsdp1Tree(Context& ctx, Module& root, const Policy& is_unit, const Fs
 }
 
 /// _recursive_wrap: children first.
-void Fsdp1Tree::wrap(Context& ctx, Module& module, const Policy& is_unit) {
-  for (Module* child : module.children()) wrap(ctx, *child, is_unit);
-  if (is_unit(module)) make_unit(ctx, module, false);
+void Fsdp1Tree::wrap(Context& ctx, Module& module, const Modules& wrapped) {
+  for (Module* child : module.children()) wrap(ctx, *child, wrapped);
+  if (wrapped.contains(&module)) make_unit(ctx, module, false);
 }
 
 void Fsdp1Tree::make_unit(Context& ctx, Module& module, bool is_root) {
@@ -65,21 +66,35 @@ void Fsdp1Tree::set_sync_gradients(Context& ctx, bool sync) {
 
 Tensor Fsdp1Tree::cast_root_input(Context& ctx, const Tensor& input) {
   begin(ctx);
-  for (Fsdp1Unit* unit : units_) unit->handle().reset_gradient_if_unused();
+  for (Fsdp1Unit* unit : units_) {
+    FlatParamHandle& handle = unit->handle();
+    if (shared_.options.forward_prefetch) handle.needs_pre_forward_unshard = true, handle.prefetched = false;
+    handle.reset_gradient_if_unused();
+  }
   const auto dtype = shared_.options.mixed_precision.param_dtype;
   return dtype && input.defined() && is_floating(input.dtype()) ? to(ctx, input, *dtype) : input;
 }
 
 void Fsdp1Tree::pre_forward(Context& ctx, Module& root, const Tensor& input) {
-  units_.front()->pre_forward(ctx, root, input);
+  if (root_) root_->pre_forward(ctx, root, input);
 }
 
 void Fsdp1Tree::post_forward(Context& ctx, const std::vector<Tensor>& outputs) {
-  Fsdp1Unit& root = *units_.front();
-  root.reshard_after_forward(ctx);
-  root.begin_pre_backward_hooks(ctx);
-  for (const Tensor& output : outputs) root.register_pre_backward_hook(ctx, output);
-  root.handle().state = FlatParamHandle::State::idle;
+  if (!root_) return begin_backward_at(outputs);
+  root_->reshard_after_forward(ctx);
+  root_->begin_pre_backward_hooks(ctx);
+  for (const Tensor& output : outputs) root_->register_pre_backward_hook(ctx, output);
+  root_->handle().state = FlatParamHandle::State::idle;
+}
+
+/// A root that holds nothing does no more.
+void Fsdp1Tree::begin_backward_at(const std::vector<Tensor>& outputs) {
+  shared_.final_callback_queued = false;
+  for (const Tensor& output : outputs)
+    if (output.requires_grad())
+      register_hook(output, [this](Context& c, Grads&) {
+        if (!shared_.final_callback_queued) begin_backward(c);
+      });
 }
 
 void Fsdp1Tree::begin_backward(Context& ctx) {
@@ -90,7 +105,9 @@ void Fsdp1Tree::begin_backward(Context& ctx) {
 
 /// _post_backward_final_callback
 void Fsdp1Tree::end_backward(Context& ctx) {
+  if (shared_.sync_gradients && shared_.options.offloads) ctx.device.synchronize();
   shared_.post_forward_order.clear();
+  shared_.first_iteration = false;
   for (Fsdp1Unit* unit : units_) unit->finish_backward(ctx);
   shared_.final_callback_queued = false;
 }
@@ -108,8 +125,11 @@ Tensor Fsdp1Tree::clip_grad_norm(Context& ctx) {
   const Scoped no_grad(ctx.grad_enabled, false);
   const auto scalar = [&](Op op) { return empty(ctx, {}, DType::float32, op); };
   const std::vector<Tensor> gradients = this->gradients();
+  // Offloaded gradients are worked on where they are; only the norm that the ranks share is on the device.
+  const Place where = shared_.options.offloads ? Place::host : Place::device;
   Tensor local;
   if (!gradients.empty()) {
+    const Scoped place(ctx.place, where);
     std::vector<Tensor> norms;
     for (const Tensor& gradient : gradients) {
       norms.push_back(scalar(Op::linear_norm));
@@ -119,9 +139,15 @@ Tensor Fsdp1Tree::clip_grad_norm(Context& ctx) {
     norms.clear();
     local = scalar(Op::linear_norm);
   }
+  if (local.defined()) local = to_device(ctx, local);
   Tensor total = scalar(Op::pow);
   communicate(ctx, Collective::all_reduce, shared_.options.group(), total);
   total = scalar(Op::pow);
+  const Scoped place(ctx.place, where);
+  if (shared_.options.offloads) {
+    total = to_host(ctx, total);
+    ctx.device.synchronize();
+  }
   Tensor quotient;
   {
     const Tensor sum = scalar(Op::add);

@@ -1,7 +1,6 @@
 // A tree of modules under FSDP1: which modules are units, and what their root does around a whole pass.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,11 +12,11 @@ namespace qlp {
 
 class Fsdp1Tree {
  public:
-  using Policy = std::function<bool(Module&)>;
+  using Modules = std::unordered_set<const Module*>;
 
-  /// Wraps every module below `root` that the policy names, children first, then the root itself; hangs the hooks on
+  /// Wraps every module below `root` that is in `wrapped`, children first, then the root itself; hangs the hooks on
   /// the units, but not on the root. `buffers` are cast when the first pass begins.
-  Fsdp1Tree(Context& ctx, Module& root, const Policy& is_unit, const Fsdp1Options& options,
+  Fsdp1Tree(Context& ctx, Module& root, const Modules& wrapped, const Fsdp1Options& options,
             std::vector<Tensor*> buffers);
   Fsdp1Tree(const Fsdp1Tree&) = delete;
   Fsdp1Tree& operator=(const Fsdp1Tree&) = delete;
@@ -30,16 +29,17 @@ class Fsdp1Tree {
   /// no_sync() where `sync` is false.
   void set_sync_gradients(Context& ctx, bool sync);
 
-  /// In the order of modules(): the root first.
+  /// In the order of modules(): the root first, if anything was left for it.
   const std::vector<Fsdp1Unit*>& units() const { return units_; }
   /// FullyShardedDataParallel.clip_grad_norm_.
   Tensor clip_grad_norm(Context& ctx);
 
  private:
-  void wrap(Context& ctx, Module& module, const Policy& is_unit);
+  void wrap(Context& ctx, Module& module, const Modules& wrapped);
   void make_unit(Context& ctx, Module& module, bool is_root);
   void begin(Context& ctx);
   void begin_backward(Context& ctx);
+  void begin_backward_at(const std::vector<Tensor>& outputs);
   void end_backward(Context& ctx);
   std::vector<Tensor> gradients() const;
 
@@ -47,6 +47,7 @@ class Fsdp1Tree {
   std::unordered_map<const Module*, std::unique_ptr<Fsdp1Unit>> by_module_;
   std::unordered_set<const Parameter*> managed_;
   std::vector<Fsdp1Unit*> units_;
+  Fsdp1Unit* root_ = nullptr;  ///< none: every parameter is in a unit below
   std::vector<Tensor*> buffers_;
   bool begun_ = false;
 };

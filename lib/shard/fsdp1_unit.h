@@ -15,8 +15,9 @@ namespace qlp {
 /// What all units of a model share through the root.
 struct Fsdp1Shared {
   Fsdp1Options options;
-  /// The order in which units have run in this iteration, for prefetching (_ExecOrderData).
-  std::vector<FlatParamHandle*> post_forward_order;
+  /// The order in which units began in the first iteration, and ended in this one, for prefetching (_ExecOrderData).
+  std::vector<FlatParamHandle*> pre_forward_order, post_forward_order;
+  bool first_iteration = true;
   /// Gathered parameters whose memory has been given up, not waited for yet (_FreeEventQueue).
   std::size_t pending_frees = 0;
   bool sync_gradients = true;
@@ -46,13 +47,16 @@ class Fsdp1Unit final : public ForwardHooks {
  private:
   void unshard(Context& ctx, FlatParamHandle& handle);
   void reshard(Context& ctx, bool frees);
+  void reshard_in_backward(Context& ctx);
   void register_post_backward_hook(Context& ctx);
   void register_reshard_only_hook(Context& ctx, const Tensor& input);
   void pre_backward(Context& ctx);
-  void prefetch(Context& ctx);
+  void prefetch(Context& ctx, FlatParamHandle* next, FlatParamHandle::State state);
+  FlatParamHandle* next_in_forward() const;
   FlatParamHandle* next_in_backward() const;
   void post_backward(Context& ctx);
   void reduce_gradient(Context& ctx);
+  void take_reduced(Context& ctx, Tensor sharded);
   void reduce_whole_gradient(Context& ctx);
 
   std::unique_ptr<FlatParamHandle> handle_;

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/diagnostic.h"
 #include "nn/causal_lm.h"
 #include "optim/clip_grad_norm.h"
 #include "tensor/context.h"
@@ -25,6 +26,8 @@ class ShardingRuntime {
   ShardingRuntime& operator=(const ShardingRuntime&) = delete;
   virtual ~ShardingRuntime() = default;
 
+  /// What of this model the runtime stops at.
+  virtual Diagnostics check(CausalLm&) const { return {}; }
   /// Trainer's constructor: the model goes to the GPU as a whole (model.to) unless the runtime moves it piece by piece.
   virtual void place_model(Context& ctx, CausalLm& model);
   /// accelerator.prepare(model): wraps modules, cuts parameters.

@@ -166,7 +166,11 @@ void Trainer::touch_updated(Context& ctx) const {
 void Trainer::optimizer_step(Context& ctx) {
   if (scaler_) scaler_->unscale(ctx);
   if (options_.clips) grad_norm_ = runtime_.clip_grad_norm(ctx, trained_);
-  optimizer_->step(ctx);
+  {
+    // Offloaded parameters are updated on the host.
+    const Scoped place(ctx.place, trained_.empty() ? ctx.place : trained_.front().storage().place());
+    optimizer_->step(ctx);
+  }
   touch_updated(ctx);
   if (scaler_) scaler_->update();
 }

@@ -23,7 +23,15 @@ DEFAULTS = dict(
 ADAPTER_KEYS = {"r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "target_modules", "modules_to_save", "rank_pattern", "dtype"}
 ADAPTER_NEUTRAL = {"bias": "none", "fan_in_fan_out": False, "init_lora_weights": True, "inference_mode": False, "task_type": "CAUSAL_LM"}
 CHECKPOINTING = {"none": False, "reentrant": {"use_reentrant": True}, "nonreentrant": {"use_reentrant": False}}
-PLANS = {"single", "ddp", "fsdp1-full-shard", "fsdp1-no-shard", "fsdp2", "fsdp2-no-reshard"}
+PLANS = {"single", "ddp", "fsdp1-full-shard", "fsdp1-shard-grad-op", "fsdp1-no-shard", "fsdp1-hybrid-shard",
+         "fsdp1-hybrid-shard-zero2", "fsdp2", "fsdp2-no-reshard"}
+# Options of FSDP1 by the launcher's variables.
+FSDP1_VARIABLES = {
+    "FSDP_BACKWARD_PREFETCH": ("backward_prefetch", str.lower),
+    "FSDP_FORWARD_PREFETCH": ("forward_prefetch", lambda value: value.lower() == "true"),
+    "FSDP_AUTO_WRAP_POLICY": ("auto_wrap_policy", str.lower),
+    "FSDP_MIN_NUM_PARAMS": ("min_num_params", int),
+}
 OPTIMIZERS = {"adamw_torch", "adamw_torch_fused", "sgd"}
 
 
@@ -67,7 +75,7 @@ def out_of_scope(c):
         return "DeepSpeed"
     if c["plan"] not in PLANS:
         return f"plan {c['plan']}"
-    if c["offload"]:
+    if c["offload"] and not c["plan"].startswith("fsdp1"):
         return "CPU offload"
     if c["optim"] not in OPTIMIZERS:
         return f"optimizer {c['optim']}"
@@ -84,8 +92,10 @@ def from_case(case, versions, shared):
     c = dict(DEFAULTS, **case)
     if not c["config"]:
         raise Unexpressed("the case names no config")
-    if c["env"]:
-        raise Unexpressed("launcher variables: " + ", ".join(f"{k}={v}" for k, v in sorted(c["env"].items())))
+    known = FSDP1_VARIABLES if c["plan"].startswith("fsdp1") else {}
+    strange = [f"{k}={v}" for k, v in sorted(c["env"].items()) if k not in known]
+    if strange:
+        raise Unexpressed("launcher variables: " + ", ".join(strange))
     config = os.path.join(shared, c["config"])
     wraps_other = c["layer"] and c["plan"].startswith("fsdp") and not is_decoder_layer(config, c["layer"])
     if wraps_other:
@@ -148,6 +158,9 @@ def plan_of(c, versions):
         plan = "fsdp2-local-base"
     if plan.startswith("fsdp1") and not c["use_orig"]:
         options["use_orig_params"] = False
+    for name, value in sorted(c["env"].items()):
+        key, read = FSDP1_VARIABLES[name]
+        options[key] = read(str(value))
     if c["offload"]:
         options["cpu_offload"] = True
     return plan, options

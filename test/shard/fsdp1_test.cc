@@ -11,6 +11,7 @@
 #include "nn/linear.h"
 #include "optim/optimizer.h"
 #include "shard/fsdp1_tree.h"
+#include "shard/fsdp1_wrap.h"
 #include "tensor/factories.h"
 
 using namespace qlp;
@@ -86,8 +87,7 @@ class Rig {
       set_requires_grad(parameter->tensor, true);
     }
     tree_ = std::make_unique<Fsdp1Tree>(
-        ctx_, toy_, [](Module& module) { return module.kind() == ModuleKind::decoder_layer; }, options,
-        std::vector<Tensor*>{});
+        ctx_, toy_, modules_to_wrap(toy_, options), options, std::vector<Tensor*>{});
     ParameterGroup group;
     for (Fsdp1Unit* unit : tree_->units())
       for (const Tensor& parameter : unit->handle().parameters()) group.push_back(parameter);
@@ -172,7 +172,7 @@ TEST_CASE("shard/fsdp1: the peaks of a training step are those of PyTorch") {
   }
   SUBCASE("without prefetching in the backward pass") {
     Fsdp1Options options = mixed(true);
-    options.backward_prefetch = false;
+    options.backward_prefetch = BackwardPrefetch::no_prefetch;
     check(options, {96.50, 145.13, 96.50, 120.63, 96.50});
   }
   SUBCASE("gradients reduced in 16 bit") {
