@@ -139,6 +139,7 @@ std::string training_text(const TrainingSpec& t) {
   lines.add("micro_batch_size", t.micro_batch_size);
   lines.add("seq_len", t.seq_len);
   lines.add("gradient_accumulation_steps", t.gradient_accumulation_steps);
+  lines.add("sync_each_batch", t.sync_each_batch);
   lines.raw("gradient_checkpointing", t.gradient_checkpointing == GradientCheckpointing::none ? "false"
                                       : t.gradient_checkpointing == GradientCheckpointing::reentrant
                                           ? "{use_reentrant: true}"

@@ -121,6 +121,7 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
     map.refuse("micro_batch_size", "out-of-range",
                "micro_batch_size times seq_len is out of range: expected at most " + std::to_string(kMostTokens));
   spec.gradient_accumulation_steps = map.integer_or("gradient_accumulation_steps", {1, 1 << 20}, 1);
+  spec.sync_each_batch = map.boolean_or("sync_each_batch", false);
   spec.gradient_checkpointing = read_checkpointing(map, stack);
   read_precision(map, spec);
   spec.optimizer = map.choice_or("optimizer", default_optimizer(stack), kOtherOptimizers);

@@ -79,6 +79,7 @@ TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
   options.micro_batch_size = training.micro_batch_size;
   options.seq_len = training.seq_len;
   // From the second micro step on each does what the one before did; the last one also reduces.
+  options.sync_each_batch = training.sync_each_batch && stack.honours_sync_each_batch();
   options.gradient_accumulation_steps = std::min(training.gradient_accumulation_steps, kMostMicroSteps);
   options.num_steps = training.num_steps;
   options.optimizer = optimizer_kind(training.optimizer);

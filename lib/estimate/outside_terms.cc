@@ -1,8 +1,10 @@
 #include "estimate/outside_terms.h"
 
 #include <cmath>
+#include <utility>
 
 #include "estimate/nccl_memory.h"
+#include "plan/fsdp1_setup.h"
 #include "plan/gpu_catalogue.h"
 
 namespace qlp {
@@ -29,6 +31,26 @@ OutsideTerm library_overhead(const GpuSpec& gpu) {
                         : "cuBLAS handles and loaded kernels: 0.20 GiB beyond the context on 24 GB cards (vllm#14447)"};
 }
 
+/// Each process group of a plan has a communicator, made when it is first used.
+std::vector<CommunicatorSpec> communicators(const JobSpec& job, const NamedPlan& plan) {
+  const auto* fsdp1 = std::get_if<Fsdp1>(&plan.plan);
+  CommunicatorSpec world{.torch = job.stack.torch,
+                         .ranks = ranks_of(job, plan),
+                         .ranks_per_node = job.cluster.gpus_per_node,
+                         .link = link_of(job.cluster.gpu),
+                         .compute_capability = job.cluster.gpu.compute_capability,
+                         .all_reduce = std::holds_alternative<Ddp>(plan.plan)};
+  if (fsdp1 == nullptr) return {world};
+  const Fsdp1Groups groups = fsdp1_groups(*fsdp1, job.cluster);
+  world.all_reduce = !groups.shards;
+  if (!groups.shards || !is_hybrid(fsdp1->sharding_strategy)) return {world};
+  // The Trainer counts tokens over all ranks, FSDP shards within a node and sums between them.
+  CommunicatorSpec node = world, replicas = world;
+  node.ranks = groups.ranks;
+  replicas.ranks = groups.replicas, replicas.ranks_per_node = 1, replicas.all_reduce = true;
+  return {world, node, replicas};
+}
+
 }  // namespace
 
 std::int64_t ranks_of(const JobSpec& job, const NamedPlan& plan) {
@@ -39,16 +61,14 @@ std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan
   const GpuSpec& gpu = job.cluster.gpu;
   std::vector<OutsideTerm> terms{cuda_context(gpu), library_overhead(gpu)};
   if (std::holds_alternative<Single>(plan.plan)) return terms;
-  const auto* fsdp1 = std::get_if<Fsdp1>(&plan.plan);
-  const bool all_reduce = std::holds_alternative<Ddp>(plan.plan) ||
-                          (fsdp1 != nullptr && fsdp1->sharding_strategy == ShardingStrategy::no_shard);
-  const auto memory = communicator_memory({.torch = job.stack.torch,
-                                           .ranks = ranks_of(job, plan),
-                                           .ranks_per_node = job.cluster.gpus_per_node,
-                                           .link = link_of(gpu),
-                                           .compute_capability = gpu.compute_capability,
-                                           .all_reduce = all_reduce});
-  terms.push_back({.name = "nccl", .bytes = memory.bytes, .source = memory.source});
+  OutsideTerm nccl{.name = "nccl"};
+  for (const CommunicatorSpec& communicator : communicators(job, plan)) {
+    const CommunicatorMemory memory = communicator_memory(communicator);
+    nccl.bytes += memory.bytes;
+    if (!nccl.source.empty()) nccl.source += "; " + std::to_string(communicator.ranks) + " ranks: ";
+    nccl.source += memory.source;
+  }
+  terms.push_back(std::move(nccl));
   return terms;
 }
 

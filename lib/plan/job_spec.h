@@ -28,6 +28,7 @@ struct TrainingSpec {
   std::int64_t micro_batch_size = 1;
   std::int64_t seq_len = 0;
   std::int64_t gradient_accumulation_steps = 1;
+  bool sync_each_batch = false;  ///< gradients are reduced after every micro step (GradientAccumulationPlugin)
   GradientCheckpointing gradient_checkpointing = GradientCheckpointing::none;
   bool bf16 = false;  ///< mixed_precision: bf16
   bool fp16 = false;  ///< mixed_precision: fp16, which scales the loss

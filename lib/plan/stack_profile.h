@@ -73,6 +73,11 @@ class StackProfile {
   bool decays_by_name() const { return v_.transformers >= Version{4, 53, 0}; }
   /// The batch is held until the end of training_step ("del inputs" came later). transformers trainer.py, 4.41.
   bool keeps_inputs() const { return v_.transformers < Version{4, 41, 0}; }
+  /// The Trainer reads sync_each_batch: in 5.24, not in 4.57, taken to hold for all of 5; and as long as it ran its
+  /// micro steps under accelerate's accumulate(), until 4.45. transformers trainer.py.
+  bool honours_sync_each_batch() const {
+    return v_.transformers >= Version{5, 0, 0} || v_.transformers < Version{4, 46, 0};
+  }
   /// The loss that is added up is divided by the accumulation steps. transformers trainer.py, until 4.45.
   bool divides_reported_loss() const { return v_.transformers < Version{4, 46, 0}; }
   /// The norm of the gradients is worked out where nothing is clipped too, by clipping at infinity. transformers

@@ -83,6 +83,7 @@ Json training_json(const TrainingSpec& training) {
   return {{"micro_batch_size", training.micro_batch_size},
           {"seq_len", training.seq_len},
           {"gradient_accumulation_steps", training.gradient_accumulation_steps},
+          {"sync_each_batch", training.sync_each_batch},
           {"gradient_checkpointing", checkpointing_json(training.gradient_checkpointing)},
           {"mixed_precision", training.bf16   ? "bf16"
                               : training.fp16 ? "fp16"

@@ -108,6 +108,7 @@ std::string_view report_schema() {
             "micro_batch_size": {"type": "integer", "minimum": 1},
             "seq_len": {"type": "integer", "minimum": 1},
             "gradient_accumulation_steps": {"type": "integer", "minimum": 1},
+            "sync_each_batch": {"type": "boolean"},
             "gradient_checkpointing": {
               "description": "false, or which variant",
               "oneOf": [

@@ -46,7 +46,7 @@ void Trainer::train(Context& ctx) {
     count_items(ctx);
     const std::int64_t last = options_.gradient_accumulation_steps;
     for (std::int64_t i = 1; i <= last; ++i) {
-      micro_step(ctx, i == last);
+      micro_step(ctx, i == last || options_.sync_each_batch);
       begin_phase_(i == last ? "step" + std::to_string(step) + ".optimizer"
                              : "micro" + std::to_string(micro_ + 1) + ".forward");
       add_up_loss(ctx);

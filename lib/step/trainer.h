@@ -30,6 +30,7 @@ struct TrainerOptions {
   std::int64_t micro_batch_size = 1;
   std::int64_t seq_len = 0;
   std::int64_t gradient_accumulation_steps = 1;
+  bool sync_each_batch = false;  ///< else gradients stay on the rank until the last micro step (no_sync)
   std::int64_t num_steps = 3;
   OptimizerKind optimizer = OptimizerKind::adamw_foreach;
   ItemCount item_count = ItemCount::device_int64;

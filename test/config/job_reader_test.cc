@@ -187,6 +187,15 @@ TEST_CASE("config/job_reader: plans as a list or with their options") {
   REQUIRE(options.size() == 3);
   CHECK(std::get<Ddp>(options[0].plan) == Ddp{.bucket_cap_mb = 50, .gradient_as_bucket_view = true});
   CHECK_FALSE(std::get<Fsdp1>(options[1].plan).use_orig_params);
+  const auto fsdp1 = plans(
+      "{fsdp1-shard-grad-op: {cpu_offload: true, backward_prefetch: no_prefetch, auto_wrap_policy: no_wrap, "
+      "mixed_precision_policy: {param_dtype: bfloat16, buffer_dtype: auto}}}");
+  const auto expected = Fsdp1{.sharding_strategy = ShardingStrategy::shard_grad_op,
+                              .cpu_offload = true,
+                              .backward_prefetch = BackwardPrefetch::no_prefetch,
+                              .auto_wrap_policy = WrapPolicy::no_wrap,
+                              .mixed_precision_policy = {.param_dtype = DType::bfloat16}};
+  CHECK(std::get<Fsdp1>(fsdp1.front().plan) == expected);
 }
 
 TEST_CASE("config/job_reader: the GPU, by either name, and what replaces its figures") {

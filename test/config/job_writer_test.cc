@@ -18,6 +18,19 @@ JobSpec again(const JobSpec& job) {
   return document->job;
 }
 
+/// Every option other than its default.
+Fsdp1 other_fsdp1() {
+  return {.sharding_strategy = ShardingStrategy::hybrid_shard,
+          .use_orig_params = false,
+          .cpu_offload = true,
+          .backward_prefetch = BackwardPrefetch::backward_post,
+          .forward_prefetch = true,
+          .limit_all_gathers = false,
+          .auto_wrap_policy = WrapPolicy::size_based_wrap,
+          .min_num_params = 12'345,
+          .mixed_precision_policy = {.param_dtype = DType::float16, .reduce_dtype = DType::float32, .buffer_dtype = {}}};
+}
+
 }  // namespace
 
 TEST_CASE("config/job_writer: shipped jobs come back as they went") {
@@ -64,6 +77,7 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
   job.training = TrainingSpec{.micro_batch_size = 4,
                               .seq_len = 333,
                               .gradient_accumulation_steps = 2,
+                              .sync_each_batch = true,
                               .gradient_checkpointing = GradientCheckpointing::reentrant,
                               .bf16 = true,
                               .optimizer = Optimizer::sgd,
@@ -78,7 +92,7 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
   job.cluster.margin = 0.033;
   job.cluster.intra_node_bandwidth = Bytes{1'234};
   job.cluster.inter_node_bandwidth = Bytes{12'500'000'000};
-  job.plans = {{"ddp", Ddp{7, true}}, {"fsdp1-no-shard", Fsdp1{ShardingStrategy::no_shard, false}}};
+  job.plans = {{"ddp", Ddp{7, true}}, {"fsdp1-hybrid-shard", other_fsdp1()}};
   job.stack.torch = {2, 4, 1};
   job.allocator.equal_blocks = EqualBlocks::lowest_address;
   CHECK(again(job) == job);

@@ -46,6 +46,11 @@ std::vector<NamedPlan> all_plans() {
       other.use_orig_params = !other.use_orig_params;
       plans.push_back(
           {std::string(name) + (other.use_orig_params ? " with" : " without") + " original parameters", other});
+      other.cpu_offload = true;
+      plans.push_back({std::string(name) + ", offloaded", other});
+      Fsdp1 one_unit = *fsdp1;
+      one_unit.auto_wrap_policy = WrapPolicy::no_wrap;
+      plans.push_back({std::string(name) + " in one unit", one_unit});
     }
   }
   return plans;

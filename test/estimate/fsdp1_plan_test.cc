@@ -48,6 +48,35 @@ TEST_CASE("estimate/fsdp1_plan: mixed precision is that of the Trainer's flag, o
   CHECK(options->mixed_precision.param_dtype == DType::bfloat16);
 }
 
+TEST_CASE("estimate/fsdp1_plan: hybrid strategies shard over the GPUs of a node") {
+  JobSpec job = lora_job();
+  job.cluster.world_size = 32;
+  for (const auto strategy : {ShardingStrategy::hybrid_shard, ShardingStrategy::hybrid_shard_zero2}) {
+    const auto options = fsdp1_options(job, {.sharding_strategy = strategy}, 21, StackProfile({}));
+    REQUIRE(options);
+    CHECK(options->shards);
+    CHECK(options->hybrid);
+    CHECK(options->world_size == 8);
+    CHECK(options->rank == 5);
+    CHECK(options->replicas == 4);
+    CHECK(options->reshards_after_forward == (strategy == ShardingStrategy::hybrid_shard));
+  }
+  const Fsdp1 hybrid{.sharding_strategy = ShardingStrategy::hybrid_shard};
+  job.cluster.world_size = 4;
+  CHECK(fsdp1_options(job, hybrid, 0, StackProfile({}))->world_size == 4);
+  job.cluster.world_size = 12;
+  CHECK(refused(job, hybrid) == "fsdp1-hybrid-uneven-nodes");
+  job.cluster.gpus_per_node = 1;
+  CHECK(refused(job, hybrid) == "fsdp1-hybrid-one-gpu-nodes");
+}
+
+TEST_CASE("estimate/fsdp1_plan: a policy for mixed precision, unless the 4-bit storage decides") {
+  JobSpec job = lora_job();
+  const Fsdp1 plan{.mixed_precision_policy = {.param_dtype = DType::float16, .reduce_dtype = DType::float32}};
+  CHECK(fsdp1_options(job, plan, 0, StackProfile({}))->mixed_precision == plan.mixed_precision_policy);
+  CHECK(fsdp1_options(qlora_job(), plan, 0, StackProfile({}))->mixed_precision.param_dtype == DType::bfloat16);
+}
+
 TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
   JobSpec job = qlora_job();
   CHECK(refused(job, {}).empty());
@@ -107,6 +136,23 @@ TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
     const auto options = fsdp1_options(job, {.use_orig_params = false}, 0, StackProfile({}));
     REQUIRE(options);
     CHECK_FALSE(options->shards);
+  }
+  SUBCASE("4-bit weights that stay whole until the backward pass") {
+    for (const auto strategy : {ShardingStrategy::shard_grad_op, ShardingStrategy::hybrid_shard_zero2}) {
+      CHECK(refused(job, {.sharding_strategy = strategy}) == "fsdp1-4bit-kept-whole");
+      CHECK(refused(job, {.sharding_strategy = strategy, .use_orig_params = false}).empty());
+      CHECK(refused(lora_job(), {.sharding_strategy = strategy}).empty());
+    }
+  }
+  SUBCASE("frozen and trained parameters in one unit") {
+    job = lora_job();
+    for (const auto policy : {WrapPolicy::transformer_based_wrap, WrapPolicy::no_wrap}) {
+      job.adapter->dtype.reset();
+      CHECK(refused(job, {.use_orig_params = false, .auto_wrap_policy = policy}) == "fsdp1-mixed-unit");
+      CHECK(refused(job, {.auto_wrap_policy = policy}) == "fsdp1-mixed-dtypes");
+      job.adapter->dtype = DType::bfloat16;
+      CHECK(refused(job, {.auto_wrap_policy = policy}).empty());
+    }
   }
   SUBCASE("NO_SHARD with frozen embeddings that are shared, in newer torch") {
     const Fsdp1 plan{.sharding_strategy = ShardingStrategy::no_shard, .use_orig_params = true};

@@ -33,6 +33,20 @@ TEST_CASE("estimate/outside_terms: one GPU has a context and libraries, more hav
   for (const auto& term : fsdp2) CHECK_FALSE(term.source.empty());
 }
 
+TEST_CASE("estimate/outside_terms: hybrid sharding has a communicator of all, one of the node, one of the replicas") {
+  JobSpec job;
+  job.stack.torch = kNow;
+  job.cluster.gpu = *find_gpu("H100 SXM5 80GB");
+  job.cluster.world_size = 16;
+  const auto terms = outside_terms(job, {"", Fsdp1{.sharding_strategy = ShardingStrategy::hybrid_shard}});
+  REQUIRE(terms.size() == 3);
+  const CommunicatorSpec node{.torch = kNow, .ranks = 8, .ranks_per_node = 8, .compute_capability = 90};
+  CommunicatorSpec all = node, replicas = node;
+  all.ranks = 16;
+  replicas.ranks = 2, replicas.ranks_per_node = 1, replicas.all_reduce = true;
+  CHECK(terms[2].bytes.count() >> 20 == mib(all) + mib(node) + mib(replicas));
+}
+
 TEST_CASE("estimate/outside_terms: graphics cards have smaller contexts") {
   JobSpec job;
   job.cluster.gpu = *find_gpu("RTX 4090");

@@ -170,6 +170,21 @@ TEST_CASE("shard/fsdp1: the peaks of a training step are those of PyTorch") {
     options.shards = false;
     check(options, {772.0, 787.75, 772.0, 965.0, 772.0});
   }
+  SUBCASE("whole until the backward pass") {
+    Fsdp1Options options = mixed(true);
+    options.reshards_after_forward = false;
+    check(options, {170.96, 205.21, 96.50, 120.63, 96.50});
+  }
+  SUBCASE("replicas sum the shards of their gradients") {
+    Fsdp1Options options = mixed(true);
+    options.hybrid = true, options.replicas = 4;
+    check(options, {96.50, 157.14, 96.50, 120.63, 96.50});
+  }
+  SUBCASE("prefetching in the forward pass, which makes the backward pass begin elsewhere") {
+    Fsdp1Options options = mixed(true);
+    options.forward_prefetch = true;
+    check(options, {106.95, 185.14, 96.50, 120.63, 96.50});
+  }
   SUBCASE("without prefetching in the backward pass") {
     Fsdp1Options options = mixed(true);
     options.backward_prefetch = BackwardPrefetch::no_prefetch;
@@ -187,6 +202,51 @@ TEST_CASE("shard/fsdp1: the peaks of a training step are those of PyTorch") {
   }
   SUBCASE("whole gradients are kept between micro steps") {
     check(mixed(true), {187.46, 237.71, 96.50, 120.63, 96.50}, 2);
+  }
+}
+
+TEST_CASE("shard/fsdp1: offloaded, nothing but what a pass needs is on the device") {
+  for (const bool use_orig_params : {false, true}) {
+    Fsdp1Options options = mixed(use_orig_params);
+    options.offloads = true;
+    Rig rig(options);
+    rig.step();
+    const Step step = rig.step();
+    // The shards of the gradients wait on the device for the end of the backward pass: 50.6 M / 8 in float32. Its peak
+    // is less by what is not there: shards, moments and, of original parameters, the last gradients.
+    CHECK(step.after_backward < 0.1);
+    CHECK(step.optimizer < 0.1);
+    CHECK(step.after_zero_grad < 0.1);
+    CHECK(step.backward == doctest::Approx(157.14 - 24.125 - 48.25).epsilon(0.03));
+  }
+}
+
+TEST_CASE("shard/fsdp1: under no_sync parameters that were kept whole stay so") {
+  Fsdp1Options options = mixed(false);
+  options.reshards_after_forward = false;
+  Rig rig(options);
+  rig.step();
+  const double once = rig.step().backward;
+  rig.step(2);
+  // Whole parameters and whole gradients in bfloat16, 96.5 MiB each, where one unit of each was.
+  CHECK(rig.step(2).backward > once + 60);
+}
+
+TEST_CASE("shard/fsdp1: units by size, by layer, or the root alone") {
+  Fsdp1Options options = mixed(true);
+  Toy toy;
+  CHECK(modules_to_wrap(toy, options).size() == kBlocks);
+  options.wrap_policy = WrapPolicy::no_wrap;
+  CHECK(modules_to_wrap(toy, options).empty());
+  options.wrap_policy = WrapPolicy::size_based_wrap;
+  CHECK(modules_to_wrap(toy, options).empty());
+  options.min_num_params = kWidth * kInner + 1;
+  CHECK(modules_to_wrap(toy, options).size() == kBlocks);
+  options.min_num_params = kWidth * kInner;
+  CHECK(modules_to_wrap(toy, options).size() == 2 * kBlocks);
+  SUBCASE("a root that holds nothing") {
+    options.min_num_params = 1;
+    check(options, {90.0, 150.0, 96.50, 120.63, 96.50});
   }
 }
 
