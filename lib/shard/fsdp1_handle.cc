@@ -119,10 +119,9 @@ void FlatParamHandle::upcast(Context& ctx) {
 
 void FlatParamHandle::init_attributes(Context& ctx) {
   if (options_->offloads) {
-    const Scoped category(ctx.category, flat_.storage().label().category);
-    local_shard_ = to_host(ctx, local_shard_);  // pinned, as is the gradient, that of frozen parameters too
-    const Scoped gradients(ctx.category, Category::gradients);
-    host_grad_ = to_host(ctx, local_shard_);
+    local_shard_ = pin_memory(ctx, local_shard_);
+    const Scoped category(ctx.category, Category::gradients);
+    host_grad_ = pin_memory(ctx, empty_like(ctx, local_shard_, Op::zeros));  // of frozen parameters too
   }
   if (mixed_precision())
     low_precision_shard_ = without_memory(ctx, shard_numel_, compute_dtype(), Op::mixed_precision_shard);

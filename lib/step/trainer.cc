@@ -168,7 +168,8 @@ void Trainer::optimizer_step(Context& ctx) {
   if (options_.clips) grad_norm_ = runtime_.clip_grad_norm(ctx, trained_);
   {
     // Offloaded parameters are updated on the host.
-    const Scoped place(ctx.place, trained_.empty() ? ctx.place : trained_.front().storage().place());
+    const bool on_host = !trained_.empty() && trained_.front().on_host();
+    const Scoped place(ctx.place, on_host ? Place::host : Place::device);
     optimizer_->step(ctx);
   }
   touch_updated(ctx);
