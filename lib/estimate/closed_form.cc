@@ -134,7 +134,8 @@ class Flat {
     for (const ListedWeight& weight : weights) {
       const DType dtype = dtype_in_use(job_, quant_, weight);
       if (weight.kind == WeightKind::bias && job_.quantization && dtype != compute_dtype_)
-        of(sums, groups_.shards ? Category::gathered_weights : Category::parameters) += bytes_of(weight.stored(), dtype);
+        of(sums, groups_.shards ? Category::gathered_weights : Category::parameters) +=
+            bytes_of(weight.stored(), dtype);
     }
   }
 

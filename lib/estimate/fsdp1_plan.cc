@@ -57,7 +57,7 @@ void check_quantized(const JobSpec& job, Diagnostics& refusals) {
 /// DoRA reads the weights of lora_A and lora_B outside of their units, and runs each unit twice, whose second gradient
 /// is then never reduced; FSDP's clip_grad_norm_ takes gradients of one dtype only (peft dora.py, torch
 /// fully_sharded_data_parallel.py).
-void check_adapter(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
+void check_adapter(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack, Diagnostics& refusals) {
   if (job.adapter->use_dora && plan.use_orig_params && shards(job, plan))
     refusals.push_back(refusal("fsdp1-dora",
                                "DoRA reads whole weights of lora_A where FSDP1 with use_orig_params holds a shard",
@@ -67,7 +67,7 @@ void check_adapter(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals)
                                "DoRA uses each FSDP1 unit twice: under mixed precision the second gradient is left in "
                                "16 bit, at which clipping and the optimizer stop",
                                "adapter.use_dora", "plan fsdp2 instead"));
-  if (shards(job, plan) && !job.training.bf16 && job.training.max_grad_norm > 0 &&
+  if (stack.fsdp1_clips_one_dtype() && shards(job, plan) && !job.training.bf16 && job.training.max_grad_norm > 0 &&
       !job.adapter->modules_to_save.empty() && !job.adapter->dtype && adapter_dtype(job) != job.dtype)
     refusals.push_back(refusal("fsdp1-gradient-dtypes",
                                "FSDP1 clips gradients of one dtype only, and here modules_to_save has " +
@@ -105,10 +105,11 @@ void check_no_shard(const JobSpec& job, const Fsdp1& plan, const StackProfile& s
 /// fix_4bit_weight_quant_state_from_module). Where parameters stay whole between the passes, the check for changed ones
 /// stops at it (_flat_param.py, _writeback_orig_params): not where the pass runs without gradients within the hooks.
 void check_kept_whole(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack, Diagnostics& refusals) {
-  if (!job.quantization || !plan.use_orig_params || !shards(job, plan) || reshards_after_forward(plan.sharding_strategy))
+  if (!job.quantization || !plan.use_orig_params || !shards(job, plan) ||
+      reshards_after_forward(plan.sharding_strategy))
     return;
-  const bool without_gradients = job.training.gradient_checkpointing == GradientCheckpointing::reentrant &&
-                                 !stack.layers_checkpoint_themselves();
+  const bool without_gradients =
+      job.training.gradient_checkpointing == GradientCheckpointing::reentrant && !stack.layers_checkpoint_themselves();
   if (without_gradients) return;
   refusals.push_back(refusal("fsdp1-4bit-kept-whole",
                              "FSDP1 that keeps parameters whole until the backward pass stops at 4-bit weights: 'FSDP "
@@ -162,7 +163,7 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   check_no_shard(job, plan, stack, refusals);
   check_kept_whole(job, plan, stack, refusals);
   check_nodes(job, plan, refusals);
-  if (job.adapter) check_adapter(job, plan, refusals);
+  if (job.adapter) check_adapter(job, plan, stack, refusals);
   if (job.adapter) check_mixed_units(job, plan, refusals);
   if (has_errors(refusals)) return Unexpected{std::move(refusals)};
 

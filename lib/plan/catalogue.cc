@@ -11,7 +11,8 @@ std::optional<NamedPlan> find_plan(std::string_view name) {
   if (name == "fsdp1-full-shard") return named(Fsdp1{.sharding_strategy = ShardingStrategy::full_shard});
   if (name == "fsdp1-shard-grad-op") return named(Fsdp1{.sharding_strategy = ShardingStrategy::shard_grad_op});
   if (name == "fsdp1-hybrid-shard") return named(Fsdp1{.sharding_strategy = ShardingStrategy::hybrid_shard});
-  if (name == "fsdp1-hybrid-shard-zero2") return named(Fsdp1{.sharding_strategy = ShardingStrategy::hybrid_shard_zero2});
+  if (name == "fsdp1-hybrid-shard-zero2")
+    return named(Fsdp1{.sharding_strategy = ShardingStrategy::hybrid_shard_zero2});
   if (name == "fsdp1-no-shard") return named(Fsdp1{.sharding_strategy = ShardingStrategy::no_shard});
   if (name == "fsdp2") return named(Fsdp2{});
   if (name == "fsdp2-no-reshard") return named(Fsdp2{.reshard_after_forward = false});

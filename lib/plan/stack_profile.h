@@ -95,6 +95,9 @@ class StackProfile {
   /// FSDP1 writes changed parameters back under NO_SHARD too: so in torch 2.14, not in 2.8 (_flat_param.py,
   /// pytorch/pytorch 154369).
   bool fsdp1_flattens_written_back() const { return v_.torch >= Version{2, 9, 0}; }
+  /// FSDP1's clip_grad_norm_ takes gradients of one dtype only; seen in torch 2.8, not in 2.14
+  /// (fully_sharded_data_parallel.py, _get_grad_norm).
+  bool fsdp1_clips_one_dtype() const { return v_.torch < Version{2, 9, 0}; }
 
   /// torch's fully_shard.
   Fsdp2Behaviour fully_shard() const;

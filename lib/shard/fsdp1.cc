@@ -11,8 +11,8 @@ namespace qlp {
 
 /// A tied head reads the table outside of the unit that gathers it.
 Diagnostics Fsdp1Runtime::check(CausalLm& model) const {
-  LinearModule& head = *model.parts().head;
-  if (head.shared_parameters().empty()) return {};
+  const bool tied = !model.parts().head->shared_parameters().empty();
+  if (!tied || options_.wrap_policy != WrapPolicy::size_based_wrap) return {};
   const auto wrapped = modules_to_wrap(model, options_);
   Module& decoder = *model.children().front();
   if (!wrapped.contains(&decoder) && !wrapped.contains(model.parts().embedding.get())) return {};

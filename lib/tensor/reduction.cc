@@ -98,7 +98,7 @@ std::int64_t results_per_load(const Dimensions& dims, std::size_t first_kept) {
 }
 
 void take(Context& ctx, const ReductionScratch& bytes, Op op) {
-  if (!bytes.buffer_bytes) return;
+  if (!bytes.buffer_bytes || ctx.place != Place::device) return;
   const Scoped category(ctx.category, Category::workspace);
   const Storage buffer(ctx.device, bytes.buffer_bytes, ctx.stream, ctx.label(op));
   const Storage semaphores(ctx.device, bytes.semaphore_bytes, ctx.stream, ctx.label(op));

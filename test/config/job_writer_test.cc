@@ -20,15 +20,16 @@ JobSpec again(const JobSpec& job) {
 
 /// Every option other than its default.
 Fsdp1 other_fsdp1() {
-  return {.sharding_strategy = ShardingStrategy::hybrid_shard,
-          .use_orig_params = false,
-          .cpu_offload = true,
-          .backward_prefetch = BackwardPrefetch::backward_post,
-          .forward_prefetch = true,
-          .limit_all_gathers = false,
-          .auto_wrap_policy = WrapPolicy::size_based_wrap,
-          .min_num_params = 12'345,
-          .mixed_precision_policy = {.param_dtype = DType::float16, .reduce_dtype = DType::float32, .buffer_dtype = {}}};
+  return {
+      .sharding_strategy = ShardingStrategy::hybrid_shard,
+      .use_orig_params = false,
+      .cpu_offload = true,
+      .backward_prefetch = BackwardPrefetch::backward_post,
+      .forward_prefetch = true,
+      .limit_all_gathers = false,
+      .auto_wrap_policy = WrapPolicy::size_based_wrap,
+      .min_num_params = 12'345,
+      .mixed_precision_policy = {.param_dtype = DType::float16, .reduce_dtype = DType::float32, .buffer_dtype = {}}};
 }
 
 }  // namespace

@@ -114,9 +114,11 @@ TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
     job.adapter->modules_to_save = {"lm_head"};
     CHECK(refused(job, {}).empty());
     job.training.bf16 = false;
-    CHECK(refused(job, {}) == "fsdp1-gradient-dtypes");
-    job.training.max_grad_norm = 0;
+    const StackProfile old({.torch = Version{2, 8, 0}});
+    CHECK(refused(job, {}, old) == "fsdp1-gradient-dtypes");
     CHECK(refused(job, {}).empty());
+    job.training.max_grad_norm = 0;
+    CHECK(refused(job, {}, old).empty());
   }
   SUBCASE("NO_SHARD with original parameters that are frozen or upcast, up to torch 2.8") {
     const StackProfile old({.torch = Version{2, 8, 0}});

@@ -45,7 +45,9 @@ class Table final : public Module {
   Table()
       : Module(ModuleKind::embedding, "table"),
         weight_(add_parameter("weight", ParamRole::embedding, {kVocabulary, kWidth})) {}
-  Tensor forward(Context& ctx, const Tensor& ids) { return embedding(ctx, ids, weight_.tensor); }
+  Tensor forward(Context& ctx, const Tensor& ids) {
+    return call(ctx, ids, [&](const Tensor& input) { return embedding(ctx, input, weight_.tensor); });
+  }
 
  private:
   Parameter& weight_;
@@ -86,8 +88,7 @@ class Rig {
       parameter->tensor = empty(ctx_, parameter->shape, dtype, Op::parameter);
       set_requires_grad(parameter->tensor, true);
     }
-    tree_ = std::make_unique<Fsdp1Tree>(
-        ctx_, toy_, modules_to_wrap(toy_, options), options, std::vector<Tensor*>{});
+    tree_ = std::make_unique<Fsdp1Tree>(ctx_, toy_, modules_to_wrap(toy_, options), options, std::vector<Tensor*>{});
     ParameterGroup group;
     for (Fsdp1Unit* unit : tree_->units())
       for (const Tensor& parameter : unit->handle().parameters()) group.push_back(parameter);
