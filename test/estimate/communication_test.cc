@@ -109,6 +109,52 @@ TEST_CASE("estimate/communication: FSDP2 gathers every unit forward and backward
   }
 }
 
+TEST_CASE("estimate/communication: FSDP1 gathers units that it reshards twice, others once, and all of the root") {
+  JobSpec job = two_ranks();
+  job.dtype = DType::float32;
+  const std::uint64_t root = 2 * kTable + kNorm, whole = 2 * kLayer + root;
+  const Communication full = sent_under(job, *find_plan("fsdp1-full-shard"));
+  CHECK(payload(full, Collective::all_gather, MeshAxis::dp_shard) == 2 * (2 * whole - root));  // in bfloat16
+  const Communication kept = sent_under(job, *find_plan("fsdp1-shard-grad-op"));
+  CHECK(payload(kept, Collective::all_gather, MeshAxis::dp_shard) == 2 * whole);
+  for (const Communication& sent : {full, kept})
+    CHECK(payload(sent, Collective::reduce_scatter, MeshAxis::dp_shard) == 2 * whole);
+}
+
+TEST_CASE("estimate/communication: hybrid sharding gathers within nodes and sums shards between them") {
+  JobSpec job = two_ranks();
+  job.dtype = DType::float32;
+  job.cluster.world_size = 8;
+  job.cluster.gpus_per_node = 2;
+  const Communication sent = sent_under(job, *find_plan("fsdp1-hybrid-shard"));
+  const std::uint64_t gathered = payload(sent, Collective::all_gather, MeshAxis::dp_shard);
+  JobSpec alone = two_ranks();
+  alone.dtype = DType::float32;
+  const Communication node = sent_under(alone, *find_plan("fsdp1-full-shard"));
+  CHECK(gathered == payload(node, Collective::all_gather, MeshAxis::dp_shard));
+  const std::uint64_t reduced = payload(sent, Collective::reduce_scatter, MeshAxis::dp_shard);
+  CHECK(payload(sent, Collective::all_reduce, MeshAxis::dp_replicate) == reduced / 2);
+  for (const CollectiveTotal& total : sent.collectives) {
+    const GroupLayout layout = layout_of(total.group, job.cluster.gpus_per_node);
+    if (total.group.axis == MeshAxis::dp_shard) CHECK(layout.nodes == 1);
+    if (total.group.axis == MeshAxis::dp_replicate) CHECK(layout.ranks_on_node == 1);
+  }
+}
+
+TEST_CASE("estimate/communication: offloaded shards come over PCIe whenever they are gathered, gradients go back") {
+  JobSpec job = two_ranks();
+  job.dtype = DType::float32;
+  NamedPlan plan = *find_plan("fsdp1-full-shard");
+  const Communication kept = sent_under(job, plan);
+  CHECK(kept.host_to_device == Bytes{2 * 16 * 8 + 8});  // the batch, and the number of items
+  CHECK(kept.device_to_host == Bytes{});
+  std::get<Fsdp1>(plan.plan).cpu_offload = true;
+  const Communication offloaded = sent_under(job, plan);
+  const std::uint64_t shard = (2 * kLayer + 2 * kTable + kNorm) / 2;
+  CHECK(offloaded.host_to_device > kept.host_to_device + Bytes{2 * shard});
+  CHECK(offloaded.device_to_host >= Bytes{2 * shard});
+}
+
 TEST_CASE("estimate/communication: sharded weights are gathered in every micro step, gradients reduced in the last") {
   for (const char* name : {"fsdp1-full-shard", "fsdp2", "fsdp2-no-reshard"}) {
     CAPTURE(name);
