@@ -8,6 +8,7 @@
 #include "autograd/embedding.h"
 #include "autograd/engine.h"
 #include "autograd/reduce.h"
+#include "memory/replay.h"
 #include "nn/linear.h"
 #include "optim/optimizer.h"
 #include "shard/fsdp1_tree.h"
@@ -120,6 +121,10 @@ class Rig {
     return result;
   }
   Fsdp1Tree& tree() { return *tree_; }
+  /// The peak of blocks in use, with those that wait for a stream, on a GPU that lags as far as the host lets it.
+  double slowest_active() const {
+    return mib(replay(timeline_, {}, CounterSource::kUnlimited, EventPolicy::at_synchronize).stats.active.peak);
+  }
 
  private:
   template <class F>
@@ -231,6 +236,16 @@ TEST_CASE("shard/fsdp1: under no_sync parameters that were kept whole stay so") 
   rig.step(2);
   // Whole parameters and whole gradients in bfloat16, 96.5 MiB each, where one unit of each was.
   CHECK(rig.step(2).backward > once + 60);
+}
+
+TEST_CASE("shard/fsdp1: the rate limiter bounds what a slow GPU has gathered") {
+  Fsdp1Options options = mixed(false);
+  Rig limited(options);
+  options.limit_all_gathers = false;
+  Rig unlimited(options);
+  for (Rig* rig : {&limited, &unlimited}) rig->step();
+  // With it at most two units wait; without, all six of the forward pass do, 16 MiB each.
+  CHECK(unlimited.slowest_active() > limited.slowest_active() + 3 * 16);
 }
 
 TEST_CASE("shard/fsdp1: units by size, by layer, or the root alone") {
