@@ -12,33 +12,33 @@ constexpr std::int64_t kMostSamples = 1 << 20;
 constexpr std::int64_t kMostTokens = 1 << 30;
 constexpr std::int64_t kMostSteps = 64;
 
-/// Names of the Trainer (transformers 5.24, training_args.py, OptimizerNames) that are not worked out yet.
-constexpr std::string_view kLater = "this optimizer is not planned yet";
-constexpr std::array<NotSupported, 24> kOtherOptimizers{{
-    {"adamw_bnb_8bit", kLater},
-    {"adamw_8bit", kLater},
-    {"paged_adamw_32bit", kLater},
-    {"paged_adamw_8bit", kLater},
-    {"paged_adamw", kLater},
-    {"lion_32bit", kLater},
-    {"lion_8bit", kLater},
-    {"paged_lion_32bit", kLater},
-    {"paged_lion_8bit", kLater},
-    {"adafactor", kLater},
-    {"adamw_torch_8bit", kLater},
-    {"adamw_torch_4bit", kLater},
-    {"adamw_hf", kLater},
-    {"adamw_apex_fused", kLater},
-    {"adamw_anyprecision", kLater},
-    {"rmsprop", kLater},
-    {"adagrad", kLater},
-    {"galore_adamw", kLater},
-    {"apollo_adamw", kLater},
-    {"lomo", kLater},
-    {"adalomo", kLater},
-    {"schedule_free_adamw", kLater},
-    {"ademamix", kLater},
-    {"muon", kLater},
+/// Names of the Trainer (transformers 4.48 to 5.24, training_args.py, OptimizerNames) that are not planned.
+constexpr std::string_view kGaLore =
+    "its projections are singular value decompositions, and what cuSOLVER takes for them is not known";
+constexpr std::string_view kTargets = "optim_target_modules is not planned yet";
+constexpr std::string_view kCompiled = "torchao compiles its step, and what the kernels take is not worked out yet";
+constexpr std::string_view kFusedBackward = "it updates within the backward pass, which is not planned yet";
+constexpr std::array<NotSupported, 20> kOtherOptimizers{{
+    {"adamw_hf", "transformers has dropped its own AdamW; take adamw_torch"},
+    {"adamw_apex_fused", "NVIDIA Apex is not planned"},
+    {"adamw_torch_xla", "it is for TPUs"},
+    {"adamw_torch_npu_fused", "it is for Ascend NPUs"},
+    {"adamw_anyprecision", "torchdistx is not planned"},
+    {"adamw_torch_8bit", kCompiled},
+    {"adamw_torch_4bit", kCompiled},
+    {"galore_adamw", kGaLore},
+    {"galore_adamw_8bit", kGaLore},
+    {"galore_adafactor", kGaLore},
+    {"galore_adamw_layerwise", kGaLore},
+    {"galore_adamw_8bit_layerwise", kGaLore},
+    {"galore_adafactor_layerwise", kGaLore},
+    {"apollo_adamw", kTargets},
+    {"apollo_adamw_layerwise", kTargets},
+    {"lomo", kFusedBackward},
+    {"adalomo", kFusedBackward},
+    {"grokadamw", "it moves its state between host and GPU within a step, which is not planned yet"},
+    {"muon", "transformers' Trainer does not offer it, and torch's takes matrices only"},
+    {"paged_adamw", "the Trainer's names are paged_adamw_32bit and paged_adamw_8bit"},
 }};
 
 constexpr std::array<NotSupported, 3> kOtherPrecisions{{
@@ -95,8 +95,17 @@ void read_precision(MapReader& map, TrainingSpec& spec) {
 }
 
 /// TrainingArguments.optim: fused from torch 2.8 on (transformers training_args.py, default_optim).
-Optimizer default_optimizer(const StackVersions& stack) {
-  return stack.torch >= Version{2, 8, 0} ? Optimizer::adamw_torch_fused : Optimizer::adamw_torch;
+std::string_view default_optimizer(const StackVersions& stack) {
+  return stack.torch >= Version{2, 8, 0} ? "adamw_torch_fused" : "adamw_torch";
+}
+
+NamedOptimizer read_optimizer(MapReader& map, const StackVersions& stack) {
+  constexpr std::string_view kKey = "optimizer";
+  std::vector<std::string_view> names;
+  for (const OptimizerName& row : kOptimizerNames) names.push_back(row.name);
+  const auto index = map.word(kKey, names, kOtherOptimizers);
+  if (!map.has(kKey)) map.default_used(kKey, std::string(default_optimizer(stack)));
+  return named_optimizer(index ? names[*index] : default_optimizer(stack));
 }
 
 /// sdpa, where transformers has it for the family (modeling_utils.py, _check_and_adjust_attn_implementation).
@@ -124,7 +133,7 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
   spec.sync_each_batch = map.boolean_or("sync_each_batch", false);
   spec.gradient_checkpointing = read_checkpointing(map, stack);
   read_precision(map, spec);
-  spec.optimizer = map.choice_or("optimizer", default_optimizer(stack), kOtherOptimizers);
+  spec.optimizer = read_optimizer(map, stack);
   spec.max_grad_norm = map.number_or("max_grad_norm", {}, 1.0);
   spec.attention = map.choice_or("attn_implementation", default_attention(family, stack), kOtherAttention);
   spec.loss = map.choice_or("loss", Loss::plain);

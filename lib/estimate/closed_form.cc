@@ -8,6 +8,7 @@
 
 #include "base/overloaded.h"
 #include "base/rounding.h"
+#include "estimate/optimizer_state.h"
 #include "estimate/weight_list.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/stack_profile.h"
@@ -18,18 +19,16 @@ namespace {
 
 using Weights = std::vector<ListedWeight>;
 
-constexpr std::int64_t kStepBytes = 4;  // a float32 on the GPU for each trained tensor
+/// What a rank holds, and what its optimizer is given.
+struct Held {
+  CategoryBytes sums{};
+  std::vector<TrainedShape> trained;
+};
 
 Bytes& of(CategoryBytes& sums, Category category) { return sums[static_cast<std::size_t>(category)]; }
+Bytes& of(Held& held, Category category) { return of(held.sums, category); }
 
 Category category_of(const ListedWeight& weight) { return weight.added() ? Category::adapter : Category::parameters; }
-
-/// What the optimizer keeps of a tensor of `numel` elements that it updates.
-Bytes moments(const JobSpec& job, std::int64_t numel, DType dtype) {
-  if (job.training.optimizer == Optimizer::sgd) return {};
-  const bool fused = job.training.optimizer == Optimizer::adamw_torch_fused;
-  return bytes_of(2 * numel, dtype) + Bytes{static_cast<std::uint64_t>(fused ? kStepBytes : 0)};
-}
 
 /// The bias of a 4-bit layer takes on another dtype for good when it is first used (Linear4bit.forward).
 DType dtype_in_use(const JobSpec& job, const QuantBehaviour& quant, const ListedWeight& weight) {
@@ -38,15 +37,20 @@ DType dtype_in_use(const JobSpec& job, const QuantBehaviour& quant, const Listed
   return quant.bias_in_compute_dtype && configured ? job.quantization->compute_dtype : weight.input;
 }
 
+/// A trained weight in a dtype, of which the rank has some rows.
+TrainedShape shape_of(const ListedWeight& weight, std::int64_t rows, DType dtype) {
+  return {.rows = rows, .width = weight.width, .vector = weight.vector, .dtype = dtype, .embedding = weight.embedding};
+}
+
 /// Every rank holds everything.
 class Whole {
  public:
   Whole(const JobSpec& job, const StackProfile& stack) : job_(job), quant_(stack.quant()) {}
 
-  void add(const Weights& weights, CategoryBytes& sums) const {
+  void add(const Weights& weights, Held& held) const {
     for (const ListedWeight& weight : weights) {
-      of(sums, category_of(weight)) += bytes_of(weight.stored(), dtype_in_use(job_, quant_, weight));
-      if (weight.trained) of(sums, Category::optimizer_state) += moments(job_, weight.stored(), weight.dtype);
+      of(held, category_of(weight)) += bytes_of(weight.stored(), dtype_in_use(job_, quant_, weight));
+      if (weight.trained) held.trained.push_back(shape_of(weight, weight.rows, weight.dtype));
     }
   }
 
@@ -75,23 +79,23 @@ class Flat {
         compute_dtype_(precision_.param_dtype) {}
   const std::optional<DType>& buffer_dtype() const { return precision_.buffer_dtype; }
 
-  void add(const Weights& weights, CategoryBytes& sums) const {
+  void add(const Weights& weights, Held& held) const {
     // A layer is a unit, and the root has the rest, or all; PEFT's policy makes each trained weight beside frozen ones
     // a unit of its own.
     std::map<std::int64_t, Weights> units;
     const bool whole = plan_.auto_wrap_policy == WrapPolicy::no_wrap;
     for (const ListedWeight& weight : weights) {
       if (weight.added() && !plan_.auto_wrap_policy)
-        add_unit({weight}, sums);
+        add_unit({weight}, held);
       else
         units[whole ? ListedWeight::kOutsideLayers : weight.layer].push_back(weight);
     }
-    for (const auto& [layer, unit] : units) add_unit(unit, sums);
-    if (!plan_.use_orig_params) add_cast_biases(weights, sums);
+    for (const auto& [layer, unit] : units) add_unit(unit, held);
+    if (!plan_.use_orig_params) add_cast_biases(weights, held);
   }
 
  private:
-  void add_unit(const Weights& unit, CategoryBytes& sums) const {
+  void add_unit(const Weights& unit, Held& held) const {
     const ListedWeight& first = unit.front();
     const bool trained = std::any_of(unit.begin(), unit.end(), [](const ListedWeight& w) { return w.trained; });
     // With original parameters each starts at 16 bytes, and the sum divides by the ranks.
@@ -112,29 +116,35 @@ class Flat {
     if (plan_.cpu_offload) {
       // What modules hold of a whole copy on the GPU that nothing frees.
       if (!groups_.shards && compute_dtype_.value_or(dtype) == dtype)
-        of(sums, category_of(first)) += bytes_of(numel, dtype);
+        of(held, category_of(first)) += bytes_of(numel, dtype);
       return;
     }
-    of(sums, category_of(first)) += bytes_of(part, dtype);
+    of(held, category_of(first)) += bytes_of(part, dtype);
     if (!trained) return;
     if (!plan_.use_orig_params) {
-      of(sums, Category::optimizer_state) += moments(job_, part, dtype);
+      held.trained.push_back({.rows = part, .dtype = dtype});
       return;
     }
-    of(sums, Category::gradients) += bytes_of(part, dtype);
+    of(held, Category::gradients) += bytes_of(part, dtype);
     for (std::size_t i = 0; i < unit.size(); ++i) {
       const std::int64_t start = std::max(starts[i], from);
       const std::int64_t end = std::min(starts[i] + unit[i].stored(), from + part);
-      if (start < end && unit[i].trained) of(sums, Category::optimizer_state) += moments(job_, end - start, dtype);
+      if (!unit[i].trained) continue;
+      TrainedShape shape = shape_of(unit[i], unit[i].rows, dtype);  // whole, and in its own shape
+      if (groups_.shards)
+        shape = {.rows = std::max(end - start, std::int64_t{0}), .dtype = dtype, .embedding = unit[i].embedding};
+      shape.has_gradient = shape.numel() > 0;
+      shape.made_as = first.dtype;
+      held.trained.push_back(shape);
     }
   }
 
   /// Modules go on holding views of the flat parameter, or what was put in their place.
-  void add_cast_biases(const Weights& weights, CategoryBytes& sums) const {
+  void add_cast_biases(const Weights& weights, Held& held) const {
     for (const ListedWeight& weight : weights) {
       const DType dtype = dtype_in_use(job_, quant_, weight);
       if (weight.kind == WeightKind::bias && job_.quantization && dtype != compute_dtype_)
-        of(sums, groups_.shards ? Category::gathered_weights : Category::parameters) +=
+        of(held, groups_.shards ? Category::gathered_weights : Category::parameters) +=
             bytes_of(weight.stored(), dtype);
     }
   }
@@ -162,31 +172,31 @@ class ByRows {
     cuts_table_twice_ = job.model.tie_word_embeddings && job.adapter && stack.fsdp2_splits_root();
   }
 
-  void add(const Weights& weights, CategoryBytes& sums) const {
+  void add(const Weights& weights, Held& held) const {
     const bool copies_table = std::any_of(weights.begin(), weights.end(), [](const ListedWeight& weight) {
       return weight.kind == WeightKind::saved_copy;
     });
     for (const ListedWeight& weight : weights) {
       if (plan_.local_base && weight.kind == WeightKind::packed) {
-        of(sums, Category::parameters) += bytes_of(weight.stored(), weight.dtype);
+        of(held, Category::parameters) += bytes_of(weight.stored(), weight.dtype);
         continue;
       }
       const std::int64_t part = ceil_div(weight.rows, job_.cluster.world_size);  // on all ranks alike, padded
       const std::int64_t own = std::clamp(weight.rows - part * rank_, std::int64_t{0}, part);
       const DType dtype = dtype_of(weight);
       const std::int64_t cuts = cuts_table_twice_ && copies_table && weight.kind == WeightKind::table ? 2 : 1;
-      of(sums, category_of(weight)) += bytes_of(cuts * part * weight.width, dtype);
-      if (weight.trained) of(sums, Category::optimizer_state) += moments(job_, own * weight.width, dtype);
-      add_cast_bias(weight, sums);
+      of(held, category_of(weight)) += bytes_of(cuts * part * weight.width, dtype);
+      if (weight.trained) held.trained.push_back(shape_of(weight, own, dtype));
+      add_cast_bias(weight, held);
     }
   }
 
  private:
   /// The gathered bias of a 4-bit layer, whole, stays where it was cast.
-  void add_cast_bias(ListedWeight weight, CategoryBytes& sums) const {
+  void add_cast_bias(ListedWeight weight, Held& held) const {
     if (job_.training.bf16) weight.dtype = weight.input = DType::bfloat16;
     const DType in_use = dtype_in_use(job_, quant_, weight);
-    if (in_use != weight.dtype) of(sums, Category::gathered_weights) += bytes_of(weight.stored(), in_use);
+    if (in_use != weight.dtype) of(held, Category::gathered_weights) += bytes_of(weight.stored(), in_use);
   }
 
   DType dtype_of(const ListedWeight& weight) const {
@@ -249,33 +259,48 @@ Bytes cublas_workspaces(const JobSpec& job, const StackProfile& stack) {
 /// The scale of the loss and the count of steps since it grew (torch.amp.GradScaler): a float and an integer.
 Bytes loss_scale(const JobSpec& job) { return job.training.fp16 ? Bytes{4 + 4} : Bytes{}; }
 
+Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
+  const Weights weights = list_weights(job, stack.load());
+  Held held;
+  std::optional<DType> cast_buffers;
+  std::visit(Overloaded{[&](const Single&) { Whole(job, stack).add(weights, held); },
+                        [&](const Ddp&) {
+                          Whole(job, stack).add(weights, held);
+                          of(held, Category::communication_buffers) += ddp_buckets(weights);
+                        },
+                        [&](const Fsdp1& fsdp1) {
+                          const Flat flat(job, fsdp1, rank, stack);
+                          flat.add(weights, held);
+                          cast_buffers = flat.buffer_dtype();
+                          if (job.training.max_grad_norm > 0 || stack.always_works_out_norm())
+                            of(held, Category::workspace) += bytes_of(1, DType::float32);
+                        },
+                        [&](const Fsdp2& fsdp2) { ByRows(job, fsdp2, rank, stack).add(weights, held); },
+                        [&](const Zero&) {}},  // refused by make_runtime so far
+             plan);
+  of(held, Category::parameters) += buffers(job, stack, cast_buffers);
+  of(held, Category::quant_state) += quant_state(job, weights, stack.quant());
+  if (stack.adds_loss_in_place()) of(held, Category::logits_and_loss) += bytes_of(1, DType::float32);
+  of(held, Category::workspace) += cublas_workspaces(job, stack) + loss_scale(job);
+  return held;
+}
+
+OptimizerState optimizer_state(const JobSpec& job, const Held& held, const StackProfile& stack) {
+  return optimizer_state(job.training.optimizer.kind, stack.optimizer(), held.trained);
+}
+
 }  // namespace
 
 CategoryBytes persistent_state(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank) {
   const StackProfile stack(job.stack);
-  const Weights weights = list_weights(job, stack.load());
-  CategoryBytes sums{};
-  std::optional<DType> cast_buffers;
-  std::visit(Overloaded{[&](const Single&) { Whole(job, stack).add(weights, sums); },
-                        [&](const Ddp&) {
-                          Whole(job, stack).add(weights, sums);
-                          of(sums, Category::communication_buffers) += ddp_buckets(weights);
-                        },
-                        [&](const Fsdp1& fsdp1) {
-                          const Flat flat(job, fsdp1, rank, stack);
-                          flat.add(weights, sums);
-                          cast_buffers = flat.buffer_dtype();
-                          if (job.training.max_grad_norm > 0 || stack.always_works_out_norm())
-                            of(sums, Category::workspace) += bytes_of(1, DType::float32);
-                        },
-                        [&](const Fsdp2& fsdp2) { ByRows(job, fsdp2, rank, stack).add(weights, sums); },
-                        [&](const Zero&) {}},  // refused by make_runtime so far
-             plan);
-  of(sums, Category::parameters) += buffers(job, stack, cast_buffers);
-  of(sums, Category::quant_state) += quant_state(job, weights, stack.quant());
-  if (stack.adds_loss_in_place()) of(sums, Category::logits_and_loss) += bytes_of(1, DType::float32);
-  of(sums, Category::workspace) += cublas_workspaces(job, stack) + loss_scale(job);
-  return sums;
+  Held held = everything_held(job, plan, rank, stack);
+  of(held, Category::optimizer_state) += optimizer_state(job, held, stack).allocated;
+  return held.sums;
+}
+
+Bytes managed_state(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank) {
+  const StackProfile stack(job.stack);
+  return optimizer_state(job, everything_held(job, plan, rank, stack), stack).managed;
 }
 
 ParameterCounts count_parameters(const JobSpec& job) {

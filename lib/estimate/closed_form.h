@@ -5,8 +5,7 @@
 // - parameters: base weights as the plan leaves them on the rank, with their padding; buffers
 // - quant_state: statistics of the 4-bit weights, which no plan shards
 // - adapter: LoRA matrices, DoRA magnitudes and copies of modules_to_save, as the plan leaves them
-// - optimizer_state: AdamW's two moments in the dtype of what is trained, under FSDP2 without padding; the numbers of
-//   steps, which the fused kernel keeps on the GPU
+// - optimizer_state: what the optimizer keeps of what is trained (optimizer_state.h), under FSDP2 without padding
 // - gradients: what zero_grad leaves, the flat gradient that FSDP1 holds on to with use_orig_params
 // - gathered_weights: biases of 4-bit layers, which FSDP1 without use_orig_params leaves as they were last cast
 // - logits_and_loss: the running sum of the losses, which transformers 5 keeps
@@ -26,6 +25,9 @@ namespace qlp {
 
 /// Requested bytes by category on `rank`, of a plan that the job's stack does not refuse.
 CategoryBytes persistent_state(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank);
+
+/// What its optimizer keeps in memory that CUDA moves between GPU and host, beside all that.
+Bytes managed_state(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank);
 
 /// Parameters of the job's model, adapters included.
 ParameterCounts count_parameters(const JobSpec& job);

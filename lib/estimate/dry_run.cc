@@ -7,6 +7,7 @@
 #include "autograd/engine.h"
 #include "estimate/attention_rules.h"
 #include "estimate/loss_rules.h"
+#include "estimate/optimizer_rules.h"
 #include "estimate/precision_rules.h"
 #include "estimate/runtimes.h"
 #include "plan/stack_profile.h"
@@ -56,20 +57,6 @@ BuildOptions build_options(const JobSpec& job, const StackProfile& stack) {
   return options;
 }
 
-OptimizerKind optimizer_kind(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::adamw_torch:
-      return OptimizerKind::adamw_foreach;
-    case Optimizer::adamw_torch_fused:
-      return OptimizerKind::adamw_fused;
-    case Optimizer::adamw_torch_forloop:
-      return OptimizerKind::adamw_forloop;
-    case Optimizer::sgd:
-      return OptimizerKind::sgd;
-  }
-  return OptimizerKind::adamw_foreach;
-}
-
 constexpr std::int64_t kMostMicroSteps = 4;
 
 TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
@@ -82,7 +69,8 @@ TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
   options.sync_each_batch = training.sync_each_batch && stack.honours_sync_each_batch();
   options.gradient_accumulation_steps = std::min(training.gradient_accumulation_steps, kMostMicroSteps);
   options.num_steps = training.num_steps;
-  options.optimizer = optimizer_kind(training.optimizer);
+  options.optimizer = training.optimizer.kind;
+  options.optimizer_behaviour = stack.optimizer();
   options.item_count = !stack.counts_items_on_device() ? ItemCount::host_number
                        : stack.item_count_is_float()   ? ItemCount::device_float
                                                        : ItemCount::device_int64;
@@ -137,6 +125,7 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
   if (auto refusals = check_attention(job, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_loss(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_precision(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
+  if (auto refusals = check_optimizer(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   auto built = build_model(job.model, build_options(job, stack));
   if (!built) return Unexpected{built.error()};
   if (auto refusals = runtime.value()->check(*built.value()); !refusals.empty()) return Unexpected{std::move(refusals)};
@@ -173,6 +162,7 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
     Trainer trainer(*model, *sharding, training, begin_phase);
     trainer.prepare(ctx);
     if (extent == RunExtent::whole) trainer.train(ctx);
+    run.managed_state = trainer.managed_state();
     run.timeline.finish(allocator.stats());
     run.work = device.take_work();
     device.host().finish();

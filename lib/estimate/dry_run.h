@@ -20,6 +20,7 @@ struct DryRun {
   ElementCounts elements;
   std::vector<PhaseWork> work;   ///< of each phase of the timeline
   MemoryStats end;               ///< figures after the last step
+  Bytes managed_state;           ///< of the optimizer, beside the allocator (cudaMallocManaged)
   std::uint32_t last_event = 0;  ///< of the run itself; what follows takes it apart
 };
 

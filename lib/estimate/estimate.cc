@@ -33,6 +33,7 @@ PlanReport play(const JobSpec& job, const NamedPlan& plan, const EstimateOptions
     return report;
   }
   report.outside = outside_terms(job, plan);
+  if (run->managed_state > Bytes{}) report.outside.push_back(paged_optimizer_state(run->managed_state));
   if (options.rank == 0) report.host = host_memory(job, plan, *run);
   const std::vector<StepPhase> step = last_step(*run, job.training);
   report.communication = communication_of(step);

@@ -11,9 +11,16 @@
 namespace qlp {
 namespace {
 
-/// What lies on the device beside the allocator's segments.
+/// What lies on the device beside the allocator's segments, and cannot leave it.
 Bytes beside(const ClusterSpec& cluster, const std::vector<OutsideTerm>& outside) {
   return sum(outside) + cluster.used_by_others;
+}
+
+/// How much of the memory that CUDA moves finds room on a device of which `taken` is taken.
+Bytes resident(const ClusterSpec& cluster, const std::vector<OutsideTerm>& outside, Bytes taken) {
+  const Bytes kept = taken + margin_of(cluster);
+  const Bytes capacity = cluster.gpu.capacity;
+  return kept >= capacity ? Bytes{} : std::min(managed_sum(outside), Bytes{capacity}.remove(kept));
 }
 
 /// Whether the segments that a rank takes when nothing stops it leave the margin free.
@@ -85,6 +92,7 @@ Bytes allocator_limit(const ClusterSpec& cluster, const std::vector<OutsideTerm>
 void settle(PeakReport& peak, const ClusterSpec& cluster, const std::vector<OutsideTerm>& outside) {
   peak.capacity = cluster.gpu.capacity;
   peak.device_used = peak.reserved_at_worst() + beside(cluster, outside);
+  peak.device_used += resident(cluster, outside, peak.device_used);
   if (peak.required_reserved) peak.required_device = *peak.required_reserved + beside(cluster, outside);
   peak.headroom = difference(peak.capacity, margin_of(cluster) + peak.required_device.value_or(peak.device_used));
 }

@@ -72,9 +72,26 @@ std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan
   return terms;
 }
 
+OutsideTerm paged_optimizer_state(Bytes bytes) {
+  return {.name = "paged_optimizer_state",
+          .bytes = bytes,
+          .source =
+              "managed memory (cudaMallocManaged) of bitsandbytes' paged optimizers, brought to the GPU at each "
+              "step; CUDA moves to the host what finds no room",
+          .managed = true};
+}
+
 Bytes sum(const std::vector<OutsideTerm>& terms) {
   Bytes total;
-  for (const auto& term : terms) total += term.bytes;
+  for (const auto& term : terms)
+    if (!term.managed) total += term.bytes;
+  return total;
+}
+
+Bytes managed_sum(const std::vector<OutsideTerm>& terms) {
+  Bytes total;
+  for (const auto& term : terms)
+    if (term.managed) total += term.bytes;
   return total;
 }
 

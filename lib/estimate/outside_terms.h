@@ -1,4 +1,5 @@
-// Device memory that a rank takes outside the framework's allocator: the CUDA context, NCCL, library code.
+// Device memory that a rank takes outside the framework's allocator: the CUDA context, NCCL, library code, managed
+// memory.
 // Terms, not a factor: each is a line of the report with its source, and a calibrated machine replaces it.
 #pragma once
 
@@ -15,6 +16,12 @@ std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan
 /// How many ranks a plan's communicator joins: 1 for `single`, else the job's world size.
 std::int64_t ranks_of(const JobSpec& job, const NamedPlan& plan);
 
+/// State of an optimizer in managed memory.
+OutsideTerm paged_optimizer_state(Bytes bytes);
+
+/// Of the terms that cannot leave the device.
 Bytes sum(const std::vector<OutsideTerm>& terms);
+/// Of those that can.
+Bytes managed_sum(const std::vector<OutsideTerm>& terms);
 
 }  // namespace qlp

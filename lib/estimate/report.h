@@ -37,7 +37,7 @@ struct PeakReport {
   std::string phase_label;                 ///< the exact one: "micro2.backward"
   LedgerFigures figures;                   ///< on a GPU that never lags
   std::optional<LedgerFigures> slowest;    ///< on one that lags as far as it can, where blocks wait for streams
-  Bytes device_used;                       ///< the worse reserved + outside terms + used_by_others
+  Bytes device_used;                       ///< the worse reserved + outside terms that fit + used_by_others
   std::optional<Bytes> required_reserved;  ///< least reserved with which it runs, by replay
   std::optional<Bytes> required_device;
   Bytes capacity;
@@ -71,9 +71,10 @@ struct PhaseReport {
 
 /// A term outside the framework's allocator, with its source.
 struct OutsideTerm {
-  std::string name;  ///< cuda_context, nccl, library_overhead
+  std::string name;  ///< cuda_context, nccl, library_overhead, paged_optimizer_state
   Bytes bytes;
   std::string source;
+  bool managed = false;  ///< CUDA moves it to the host where the device is full: it takes what room there is
 };
 
 struct RankReport {

@@ -59,6 +59,7 @@ class Lister {
                         .layer = layer_,
                         .rows = rows,
                         .width = width,
+                        .vector = kind == WeightKind::norm || kind == WeightKind::bias,
                         .dtype = float_dtype(),
                         .trained = !job_.adapter,
                         .elements = rows * width});
@@ -68,10 +69,16 @@ class Lister {
     weights_.back().dtype = dtype, weights_.back().trained = true;
   }
 
-  void table(const char* name, bool own) {
-    if (own) add(WeightKind::table, model_.vocab_size, model_.hidden_size), weights_.back().dtype = table_dtype();
-    if (job_.adapter && is_saved_module(*job_.adapter, name))
+  void table(std::string_view name, bool own) {
+    const bool embedding = name == "model.embed_tokens";
+    if (own) {
+      add(WeightKind::table, model_.vocab_size, model_.hidden_size);
+      weights_.back().dtype = table_dtype(), weights_.back().embedding = embedding;
+    }
+    if (job_.adapter && is_saved_module(*job_.adapter, std::string(name))) {
       add_trained(WeightKind::saved_copy, model_.vocab_size, model_.hidden_size, trained_dtype(float_dtype()));
+      weights_.back().embedding = embedding;
+    }
   }
 
   /// Gives the dtype of its result for an input in that dtype, as far as 4-bit layers go (whose biases follow it).
@@ -95,7 +102,9 @@ class Lister {
     const std::int64_t r = rank_for(*job_.adapter, name);
     add_trained(WeightKind::adapter, r, in, matrix_dtype(beside_4bit));
     add_trained(WeightKind::adapter, out, r, matrix_dtype(beside_4bit));
-    if (job_.adapter->use_dora) add_trained(WeightKind::adapter, out, 1, magnitude_dtype(beside_4bit));
+    if (!job_.adapter->use_dora) return;
+    add_trained(WeightKind::adapter, out, 1, magnitude_dtype(beside_4bit));
+    weights_.back().vector = true;
   }
 
   void decoder_layer(std::int64_t index) {

@@ -1,37 +1,42 @@
-// Optimizers: what they keep per parameter, and what a step takes for its time (torch/optim, torch 2.4 to 2.14).
+// Optimizers: what they keep per parameter, and what a step takes for its time.
 #pragma once
 
-#include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "base/bytes.h"
+#include "optim/optimizer_kind.h"
 #include "tensor/context.h"
 
 namespace qlp {
 
-enum class OptimizerKind : std::uint8_t { adamw_foreach, adamw_fused, adamw_forloop, sgd };
-
 /// Parameters that share their settings; transformers makes two groups, with and without weight decay.
 using ParameterGroup = std::vector<Tensor>;
 
-class TorchOptimizer {
+class Optimizer {
  public:
-  TorchOptimizer(OptimizerKind kind, std::vector<ParameterGroup> groups);
+  explicit Optimizer(std::vector<ParameterGroup> groups) : groups_(std::move(groups)) {}
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+  virtual ~Optimizer() = default;
 
   /// One step on the parameters that have a gradient.
-  void step(Context& ctx);
+  virtual void step(Context& ctx) = 0;
+  /// State in memory that CUDA moves between GPU and host as it is used (cudaMallocManaged).
+  virtual Bytes managed_state() const { return {}; }
   const std::vector<ParameterGroup>& groups() const { return groups_; }
 
  private:
-  struct State {
-    Tensor step, exp_avg, exp_avg_sq;
-  };
-  void init_state(Context& ctx, const Tensor& parameter, State& state) const;
-  static void foreach_update(Context& ctx, const std::vector<const State*>& states);
-  static void forloop_update(Context& ctx, const std::vector<const State*>& states);
-
-  OptimizerKind kind_;
   std::vector<ParameterGroup> groups_;
-  std::vector<std::vector<State>> states_;
 };
+
+struct OptimizerSetup {
+  OptimizerBehaviour behaviour{};
+  std::vector<Tensor> embeddings{};  ///< weights of nn.Embedding modules, as far as the optimizer is given them
+};
+
+std::unique_ptr<Optimizer> make_optimizer(Context& ctx, const OptimizerKind& kind, std::vector<ParameterGroup> groups,
+                                          const OptimizerSetup& setup = {});
 
 }  // namespace qlp

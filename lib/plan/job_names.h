@@ -53,13 +53,6 @@ inline constexpr std::array<EnumName<Loss>, 3> kEnumNames<Loss>{{
     {Loss::chunked, "chunked"},
 }};
 template <>
-inline constexpr std::array<EnumName<Optimizer>, 4> kEnumNames<Optimizer>{{
-    {Optimizer::adamw_torch, "adamw_torch"},
-    {Optimizer::adamw_torch_fused, "adamw_torch_fused"},
-    {Optimizer::adamw_torch_forloop, "adamw_torch_forloop"},
-    {Optimizer::sgd, "sgd"},
-}};
-template <>
 inline constexpr std::array<EnumName<Loading>, 4> kEnumNames<Loading>{{
     {Loading::gpu, "gpu"},
     {Loading::cpu, "cpu"},

@@ -13,6 +13,7 @@
 #include "model/adapter_spec.h"
 #include "model/model_spec.h"
 #include "model/quantization_spec.h"
+#include "optim/optimizer_names.h"
 #include "plan/gpu_rates.h"
 #include "plan/sharding_plan.h"
 #include "plan/stack_versions.h"
@@ -22,7 +23,6 @@ namespace qlp {
 enum class GradientCheckpointing : std::uint8_t { none, reentrant, nonreentrant };
 enum class Attention : std::uint8_t { sdpa, eager, flash_attention_2 };
 enum class Loss : std::uint8_t { plain, liger, chunked };
-enum class Optimizer : std::uint8_t { adamw_torch, adamw_torch_fused, adamw_torch_forloop, sgd };
 
 struct TrainingSpec {
   std::int64_t micro_batch_size = 1;
@@ -34,7 +34,7 @@ struct TrainingSpec {
   bool fp16 = false;  ///< mixed_precision: fp16, which scales the loss
   bool mixed_precision() const { return bf16 || fp16; }
   DType autocast_dtype() const { return fp16 ? DType::float16 : DType::bfloat16; }
-  Optimizer optimizer = Optimizer::adamw_torch;
+  NamedOptimizer optimizer{};
   double max_grad_norm = 1.0;  ///< 0: no clipping
   Attention attention = Attention::sdpa;
   Loss loss = Loss::plain;

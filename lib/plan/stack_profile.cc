@@ -101,4 +101,11 @@ LoadBehaviour StackProfile::load() const {
           .kbit_empties_cache = v_.peft >= Version{0, 20, 0}};
 }
 
+/// Blocks of 256: bitsandbytes 0.44 (optim/optimizer.py). 32 bits for embeddings: until transformers 4.52 the Trainer
+/// asked for a class that it no longer made (huggingface/transformers 37331).
+OptimizerBehaviour StackProfile::optimizer() const {
+  return {.bnb_blocksize = v_.bitsandbytes >= Version{0, 44, 0} ? 256 : 2048,
+          .bnb_spares_embeddings = v_.transformers >= Version{4, 52, 0}};
+}
+
 }  // namespace qlp

@@ -4,6 +4,7 @@
 #include "memory/host_memory.h"
 #include "model/model_spec.h"
 #include "nn/behaviour.h"
+#include "optim/optimizer_kind.h"
 #include "plan/stack_versions.h"
 #include "quant/quant_behaviour.h"
 #include "shard/fsdp2_options.h"
@@ -36,6 +37,15 @@ class StackProfile {
   AttentionBehaviour attention() const;
   ModelBehaviour model(Family family) const;
   LoadBehaviour load() const;
+  OptimizerBehaviour optimizer() const;
+  /// bitsandbytes/optim/ademamix.py, 0.44.
+  bool bnb_has_ademamix() const { return v_.bitsandbytes >= Version{0, 44, 0}; }
+  /// Adagrad makes the sum of a parameter that it was not made with: so in torch 2.14, not in 2.8 (adagrad.py,
+  /// _init_group).
+  bool adagrad_makes_lost_state() const { return v_.torch >= Version{2, 9, 0}; }
+  /// Optimizers take states of another dtype than the gradients: so in torch 2.14, not in 2.8
+  /// (_group_tensors_by_device_and_dtype).
+  bool groups_mixed_dtypes() const { return v_.torch >= Version{2, 9, 0}; }
 
   /// Gemma 2 runs with sdpa; seen refused in 5.24 (modeling_utils.py, _check_and_adjust_attn_implementation), taken to
   /// hold for all of 5.

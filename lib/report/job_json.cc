@@ -88,7 +88,7 @@ Json training_json(const TrainingSpec& training) {
           {"mixed_precision", training.bf16   ? "bf16"
                               : training.fp16 ? "fp16"
                                               : "no"},
-          {"optimizer", name_of(training.optimizer)},
+          {"optimizer", training.optimizer.name},
           {"max_grad_norm", training.max_grad_norm},
           {"attn_implementation", name_of(training.attention)},
           {"loss", name_of(training.loss)},

@@ -180,7 +180,10 @@ Json plan_json(const PlanReport& plan, Loading loading) {
     }
     out["outside"] = Json::array();
     for (const auto& term : plan.outside)
-      out["outside"].push_back({{"name", term.name}, {"device_bytes", term.bytes.count()}, {"source", term.source}});
+      out["outside"].push_back({{"name", term.name},
+                                {"device_bytes", term.bytes.count()},
+                                {"managed", term.managed},
+                                {"source", term.source}});
   }
   if (plan.host) out["host"] = host_json(*plan.host);
   out["diagnostics"] = diagnostics_json(plan.diagnostics);

@@ -286,7 +286,7 @@ std::string_view report_schema() {
         "reserved_bytes": {"$ref": "#/$defs/bytes", "description": "of segments"},
         "active": {"$ref": "#/$defs/range", "description": "where it depends on how far the GPU lags"},
         "reserved": {"$ref": "#/$defs/range", "description": "where it depends on how far the GPU lags"},
-        "device_used_bytes": {"$ref": "#/$defs/bytes", "description": "the most reserved, terms outside and what others use"},
+        "device_used_bytes": {"$ref": "#/$defs/bytes", "description": "the most reserved, terms outside that find room and what others use"},
         "required_reserved_bytes": {
           "$ref": "#/$defs/bytes",
           "description": "least reserved with which the job runs; with --required"
@@ -500,10 +500,14 @@ std::string_view report_schema() {
           "description": "terms outside the framework's allocator",
           "items": {
             "type": "object",
-            "required": ["name", "device_bytes", "source"],
+            "required": ["name", "device_bytes", "managed", "source"],
             "properties": {
               "name": {"type": "string"},
               "device_bytes": {"$ref": "#/$defs/bytes"},
+              "managed": {
+                "type": "boolean",
+                "description": "CUDA moves it to the host where the device is full: it takes what room there is"
+              },
               "source": {"type": "string"}
             }
           }

@@ -60,7 +60,9 @@ std::string rows(const Report& report, const TableOptions& options) {
 std::string equations(const PlanReport& plan, const ClusterSpec& cluster) {
   const PeakReport& peak = plan.ranks.front().peak;
   std::string device = "device " + gib(peak.device_used) + " = reserved " + gib(peak.reserved_at_worst());
-  for (const auto& term : plan.outside) device += " + " + term.name + " " + gib(term.bytes);
+  const Bytes fixed = peak.reserved_at_worst() + sum(plan.outside) + cluster.used_by_others;
+  for (const auto& term : plan.outside)
+    device += " + " + term.name + " " + gib(term.managed ? Bytes{peak.device_used}.remove(fixed) : term.bytes);
   if (cluster.used_by_others != Bytes{}) device += " + used_by_others " + gib(cluster.used_by_others);
   const std::string used =
       peak.required_device ? "required " + gib(*peak.required_device) : "device " + gib(peak.device_used);

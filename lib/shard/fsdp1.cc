@@ -33,7 +33,8 @@ std::vector<TrainedTensor> Fsdp1Runtime::trained(CausalLm& model) {
   if (!options_.use_orig_params) {
     for (Fsdp1Unit* unit : tree_->units())
       if (unit->handle().trained())
-        for (const auto& [parameter, tensor] : unit->handle().named_parameters()) out.push_back({parameter, tensor});
+        for (const auto& [parameter, tensor] : unit->handle().named_parameters())
+          out.push_back({parameter, tensor, true});
     return out;
   }
   std::unordered_map<const Parameter*, Tensor> tensors;

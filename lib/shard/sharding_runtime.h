@@ -14,6 +14,7 @@ namespace qlp {
 struct TrainedTensor {
   const Parameter* parameter = nullptr;
   Tensor tensor;
+  bool flat = false;  ///< it stands for parameters, of which that one is the first
 };
 
 /// Puts the buffers of the model on the GPU.

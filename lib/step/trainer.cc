@@ -32,7 +32,7 @@ void Trainer::prepare(Context& ctx) {
   runtime_.place_model(ctx, model_);
   ctx.device.empty_cache();  // accelerator.free_memory()
   runtime_.prepare(ctx, model_);
-  make_optimizer();
+  make_optimizer(ctx);
   if (options_.scales_loss) scaler_.emplace();
   {
     const Scoped category(ctx.category, Category::logits_and_loss);
@@ -61,15 +61,17 @@ void Trainer::train(Context& ctx) {
   if (!options_.adds_loss_in_place) total_loss_.reset();  // else an attribute of the Trainer
 }
 
-void Trainer::make_optimizer() {
+void Trainer::make_optimizer(Context& ctx) {
   std::vector<ParameterGroup> groups(2);  // with weight decay, without
-  for (auto& [parameter, tensor] : runtime_.trained(model_)) {
+  OptimizerSetup setup{.behaviour = options_.optimizer_behaviour, .embeddings = {}};
+  for (auto& [parameter, tensor, flat] : runtime_.trained(model_)) {
     const bool decays =
         (options_.norms_decay || parameter->role != ParamRole::norm) && parameter->role != ParamRole::bias;
     groups[decays ? 0 : 1].push_back(tensor);
+    if (!flat && parameter == &model_.parts().embedding->weight()) setup.embeddings.push_back(tensor);
     trained_.push_back(std::move(tensor));
   }
-  optimizer_ = std::make_unique<TorchOptimizer>(options_.optimizer, std::move(groups));
+  optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
 }
 
 void Trainer::count_items(Context& ctx) {

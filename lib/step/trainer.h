@@ -32,7 +32,8 @@ struct TrainerOptions {
   std::int64_t gradient_accumulation_steps = 1;
   bool sync_each_batch = false;  ///< else gradients stay on the rank until the last micro step (no_sync)
   std::int64_t num_steps = 3;
-  OptimizerKind optimizer = OptimizerKind::adamw_foreach;
+  OptimizerKind optimizer = AdamW{};
+  OptimizerBehaviour optimizer_behaviour{};
   ItemCount item_count = ItemCount::device_int64;
   bool averages_tokens = true;      ///< average_tokens_across_devices: the number is summed over the ranks
   bool adds_loss_in_place = false;  ///< tr_loss += (transformers 5.0)
@@ -54,9 +55,11 @@ class Trainer {
   void prepare(Context& ctx);
   /// All steps.
   void train(Context& ctx);
+  /// Of the optimizer, beside the allocator's memory.
+  Bytes managed_state() const { return optimizer_->managed_state(); }
 
  private:
-  void make_optimizer();
+  void make_optimizer(Context& ctx);
   void count_items(Context& ctx);
   void micro_step(Context& ctx, bool sync);
   void add_up_loss(Context& ctx);
@@ -69,7 +72,7 @@ class Trainer {
   ShardingRuntime& runtime_;
   TrainerOptions options_;
   PhaseObserver begin_phase_;
-  std::unique_ptr<TorchOptimizer> optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   std::optional<GradScaler> scaler_;
   std::vector<Tensor> trained_;
   std::int64_t micro_ = 0;

@@ -32,7 +32,6 @@ FSDP1_VARIABLES = {
     "FSDP_AUTO_WRAP_POLICY": ("auto_wrap_policy", str.lower),
     "FSDP_MIN_NUM_PARAMS": ("min_num_params", int),
 }
-OPTIMIZERS = {"adamw_torch", "adamw_torch_fused", "sgd"}
 
 
 class Unexpressed(Exception):
@@ -77,8 +76,6 @@ def out_of_scope(c):
         return f"plan {c['plan']}"
     if c["offload"] and not c["plan"].startswith("fsdp1"):
         return "CPU offload"
-    if c["optim"] not in OPTIMIZERS:
-        return f"optimizer {c['optim']}"
     if c["quant"] == "int8":
         return "8-bit quantization"
     return None

@@ -79,6 +79,7 @@ class Grid {
         const std::string what = method + ": " + describe(job, plan, place);
         CAPTURE(what);
         CHECK(differences(held(*run), persistent_state(job, plan.plan, place.rank)) == "");
+        CHECK(run->managed_state == managed_state(job, plan.plan, place.rank));
         const ParameterCounts counts = count_parameters(job);
         CHECK(run->elements.total == counts.total);
         CHECK(run->elements.trainable == counts.trainable);
@@ -100,7 +101,7 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, full fine-tunin
     CHECK(grid.check(job, "full") >= 20);
     job.training.bf16 = false;
     job.dtype = DType::float32;
-    job.training.optimizer = Optimizer::adamw_torch_fused;
+    job.training.optimizer = named_optimizer("adamw_torch_fused");
     CHECK(grid.check(job, "full in float32") >= 20);
   }
 }
@@ -111,7 +112,7 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, LoRA") {
     JobSpec job = small_lora_job(small_model(family));
     CHECK(grid.check(job, "LoRA") >= 15);
     job.adapter->dtype = DType::bfloat16;
-    job.training.optimizer = Optimizer::adamw_torch_fused;
+    job.training.optimizer = named_optimizer("adamw_torch_fused");
     CHECK(grid.check(job, "LoRA in bfloat16, fused") >= 15);
   }
 }
@@ -142,9 +143,25 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by 
     CHECK(grid.check(qlora, "biases in float32 without autocast") > 0);
   }
   SUBCASE("SGD keeps nothing, and no clipping no zero") {
-    lora.training.optimizer = Optimizer::sgd;
+    lora.training.optimizer = named_optimizer("sgd");
     lora.training.max_grad_norm = 0;
     CHECK(grid.check(lora, "sgd") > 0);
+  }
+  SUBCASE("every optimizer") {
+    JobSpec full = small_job(small_model(Family::gemma2));
+    JobSpec saved = small_lora_job(small_model(Family::qwen3));
+    saved.adapter->modules_to_save = {"embed_tokens"};
+    for (const OptimizerName& row : kOptimizerNames) {
+      const std::string name(row.name);
+      for (JobSpec* job : {&full, &lora, &qlora, &saved}) job->training.optimizer = named_optimizer(name);
+      CHECK(grid.check(full, name + ", full") > 0);
+      CHECK(grid.check(lora, name + ", LoRA") > 0);
+      CHECK(grid.check(qlora, name + ", QLoRA") > 0);
+      CHECK(grid.check(saved, name + ", a trained embedding") > 0);
+      full.dtype = DType::float32;
+      CHECK(grid.check(full, name + ", full in float32") > 0);
+      full.dtype = DType::bfloat16;
+    }
   }
   SUBCASE("accumulation and checkpointing") {
     lora.training.gradient_accumulation_steps = 2;

@@ -58,6 +58,26 @@ TEST_CASE("estimate/ledger: fits to the byte, and not beyond") {
   CHECK(peak_of(plan).headroom == ByteDelta{-1});
 }
 
+TEST_CASE("estimate/ledger: managed memory takes what room there is, and decides nothing") {
+  const ClusterSpec cluster = cluster_of(1000, 0.1);
+  PlanReport plan = plan_of({"single", Single{}}, 600, 700);
+  plan.outside.push_back(paged_optimizer_state(Bytes{100 * kMiB}));
+  judge(plan, cluster, std::nullopt);
+  CHECK(plan.fits);
+  CHECK(peak_of(plan).device_used == Bytes{850 * kMiB});
+  plan.outside.back() = paged_optimizer_state(Bytes{5000 * kMiB});
+  judge(plan, cluster, std::nullopt);
+  CHECK(plan.fits);
+  CHECK_FALSE(plan.cache_given_back);
+  CHECK(peak_of(plan).device_used == Bytes{900 * kMiB});
+  CHECK(peak_of(plan).headroom == ByteDelta{0});
+  CHECK(allocator_limit(cluster, plan.outside) == Bytes{850 * kMiB});
+  plan.ranks[0].peak.figures.reserved = Bytes{851 * kMiB};
+  judge(plan, cluster, std::nullopt);
+  CHECK_FALSE(plan.fits);
+  CHECK(peak_of(plan).device_used == Bytes{901 * kMiB});
+}
+
 TEST_CASE("estimate/ledger: between allocated and reserved a replay decides") {
   const ClusterSpec cluster = cluster_of(1000, 0);
   PlanReport plan = plan_of({"single", Single{}}, 600, 1200);

@@ -23,7 +23,7 @@ struct SixLayers {
   DryDevice dry;
   std::vector<Tensor> weights, trained;
   std::unique_ptr<Reducer> reducer;
-  std::unique_ptr<TorchOptimizer> optimizer;
+  std::unique_ptr<Optimizer> optimizer;
   std::int64_t held = 0;
 
   SixLayers() {
@@ -33,7 +33,7 @@ struct SixLayers {
       set_requires_grad(weights.back(), true);
       trained.push_back(weights.back());
     }
-    optimizer = std::make_unique<TorchOptimizer>(OptimizerKind::adamw_foreach, std::vector<ParameterGroup>{trained});
+    optimizer = make_optimizer(dry.ctx, AdamW{}, {trained});
     peak();
   }
 

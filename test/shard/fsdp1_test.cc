@@ -93,7 +93,7 @@ class Rig {
     ParameterGroup group;
     for (Fsdp1Unit* unit : tree_->units())
       for (const Tensor& parameter : unit->handle().parameters()) group.push_back(parameter);
-    optimizer_ = std::make_unique<TorchOptimizer>(OptimizerKind::adamw_foreach, std::vector<ParameterGroup>{group});
+    optimizer_ = make_optimizer(ctx_, AdamW{}, {group});
   }
 
   Step step(int micro_steps = 1) {
@@ -144,7 +144,7 @@ class Rig {
   Context ctx_;
   Toy toy_;
   std::unique_ptr<Fsdp1Tree> tree_;
-  std::unique_ptr<TorchOptimizer> optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
 };
 
 Fsdp1Options mixed(bool use_orig_params) {

@@ -1,0 +1,103 @@
+#include "estimate/optimizer_rules.h"
+
+#include <algorithm>
+#include <string>
+#include <variant>
+
+#include "base/refusal.h"
+#include "estimate/weight_list.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::string_view kKey = "training.optimizer";
+
+/// fully_shard gives the optimizer DTensors.
+void check_dtensors(const NamedOptimizer& optimizer, const StackProfile& stack, Diagnostics& refusals) {
+  const std::string key_path(kKey);
+  if (std::holds_alternative<Bitsandbytes>(optimizer.kind))
+    refusals.push_back(refusal("bnb-optimizer-on-dtensor",
+                               "bitsandbytes' optimizers do not take the DTensors that FSDP2 trains: 'Operator "
+                               "bitsandbytes.optimizer_update_32bit.default does not have a sharding strategy "
+                               "registered' (bitsandbytes 1633)",
+                               key_path, "take adamw_torch, or an fsdp1 plan"));
+  if (std::holds_alternative<Adafactor>(optimizer.kind))
+    refusals.push_back(refusal("adafactor-on-dtensor",
+                               "transformers' Adafactor adds the DTensors that FSDP2 trains to plain tensors: "
+                               "'aten.add_.Tensor: got mixed torch.Tensor and DTensor'",
+                               key_path, "take adamw_torch, or an fsdp1 plan"));
+  if (std::holds_alternative<Adagrad>(optimizer.kind) && !stack.adagrad_makes_lost_state())
+    refusals.push_back(refusal("fsdp2-adagrad",
+                               "torch's Adagrad makes its sums before accelerate hands it the parameters of FSDP2, and "
+                               "does not find them again: KeyError 'sum'",
+                               key_path, "take rmsprop, or a newer torch"));
+}
+
+/// Seen on whole parameters only.
+void check_tried(const NamedOptimizer& optimizer, Diagnostics& refusals) {
+  if (std::holds_alternative<StableAdamW>(optimizer.kind))
+    refusals.push_back(
+        refusal("stable-adamw-sharded",
+                "what the Triton kernels of StableAdamW do with sharded parameters is not worked out yet",
+                std::string(kKey), "take adamw_torch, or plan single or ddp"));
+}
+
+/// The sums are made like the original parameters, which see the flat parameter in float32 at the first pass only.
+void check_flat(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack, Diagnostics& refusals) {
+  const bool upcast = job.training.mixed_precision() && plan.use_orig_params && !stack.groups_mixed_dtypes();
+  if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || !upcast) return;
+  refusals.push_back(refusal("fsdp1-adagrad-dtypes",
+                             "torch's Adagrad makes its sums in the dtype of the model before FSDP1 trains float32: "
+                             "'Tensors of the same index must be on the same device and the same dtype'",
+                             std::string(kKey), "set use_orig_params to false, or take rmsprop"));
+}
+
+/// bitsandbytes has no RMSprop of 32-bit state for gradients in bfloat16 (backends/cuda/ops.py, str2optimizer32bit).
+void check_gradients(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, Diagnostics& refusals) {
+  const auto* bnb = std::get_if<Bitsandbytes>(&job.training.optimizer.kind);
+  if (bnb == nullptr || bnb->algorithm != Bitsandbytes::Algorithm::rmsprop) return;
+  if (std::holds_alternative<Fsdp1>(plan) && job.training.mixed_precision()) return;  // float32 all over
+  constexpr std::int64_t kSmallestIn8Bits = 4096;
+  const auto weights = list_weights(job, stack.load());
+  const bool meets = std::any_of(weights.begin(), weights.end(), [&](const ListedWeight& weight) {
+    const bool spared = weight.embedding && stack.optimizer().bnb_spares_embeddings;
+    const bool wide = bnb->optim_bits == 32 || weight.stored() < kSmallestIn8Bits || spared;
+    return weight.trained && weight.dtype == DType::bfloat16 && wide;
+  });
+  if (meets)
+    refusals.push_back(refusal("bnb-rmsprop-bfloat16",
+                               "bitsandbytes' RMSprop has no 32-bit state for gradients in bfloat16: "
+                               "'Gradient+optimizer bit data type combination not supported'",
+                               std::string(kKey), "take adamw_8bit, or train float32 weights"));
+}
+
+/// What FSDP1 leaves on the host the optimizer updates there.
+void check_offloaded(const OptimizerKind& kind, Diagnostics& refusals) {
+  const bool plain =
+      std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) || std::holds_alternative<RmsProp>(kind);
+  if (!plain)
+    refusals.push_back(refusal("offloaded-optimizer",
+                               "what this optimizer does with parameters on the host is not worked out yet",
+                               std::string(kKey), "take adamw_torch, or leave cpu_offload out"));
+}
+
+}  // namespace
+
+Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
+  Diagnostics refusals;
+  if (std::holds_alternative<Fsdp2>(plan)) check_dtensors(job.training.optimizer, stack, refusals);
+  if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan)) {
+    check_flat(job, *fsdp1, stack, refusals);
+    if (fsdp1->cpu_offload) check_offloaded(job.training.optimizer.kind, refusals);
+  }
+  if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
+    check_tried(job.training.optimizer, refusals);
+  check_gradients(job, plan, stack, refusals);
+  const auto* bnb = std::get_if<Bitsandbytes>(&job.training.optimizer.kind);
+  if (bnb != nullptr && bnb->algorithm == Bitsandbytes::Algorithm::ademamix && !stack.bnb_has_ademamix())
+    refusals.push_back(refusal("bnb-ademamix", "bitsandbytes has AdEMAMix from 0.44 on", std::string(kKey),
+                               "take adamw_8bit, or a newer bitsandbytes"));
+  return refusals;
+}
+
+}  // namespace qlp

@@ -1,0 +1,11 @@
+// Optimizers that the libraries of a job refuse, or that stop at its first step.
+#pragma once
+
+#include "plan/job_spec.h"
+#include "plan/stack_profile.h"
+
+namespace qlp {
+
+Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack);
+
+}  // namespace qlp

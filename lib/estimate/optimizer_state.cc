@@ -1,0 +1,101 @@
+#include "estimate/optimizer_state.h"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "base/overloaded.h"
+#include "base/rounding.h"
+#include "base/shape.h"
+
+namespace qlp {
+namespace {
+
+Bytes floats(std::int64_t count) { return bytes_of(count, DType::float32); }
+
+/// A tensor like each one, so many times.
+OptimizerState copies(std::span<const TrainedShape> trained, std::int64_t times) {
+  OptimizerState state;
+  for (const TrainedShape& tensor : trained) state.allocated += bytes_of(times * tensor.numel(), tensor.dtype);
+  return state;
+}
+
+/// The fused kernel counts the steps of each tensor on the GPU.
+OptimizerState of(const AdamW& kind, std::span<const TrainedShape> trained) {
+  OptimizerState state = copies(trained, 2);
+  if (kind.loop == AdamW::Loop::fused) state.allocated += floats(static_cast<std::int64_t>(trained.size()));
+  return state;
+}
+
+/// From the beginning, a sum like each tensor as it was then, and the number of steps.
+OptimizerState of(const Adagrad&, std::span<const TrainedShape> trained) {
+  OptimizerState state;
+  for (const TrainedShape& tensor : trained)
+    state.allocated += bytes_of(tensor.numel(), tensor.made_as.value_or(tensor.dtype)) + floats(1);
+  return state;
+}
+
+/// Two averages; what 16-bit numbers lose in rounding, or one byte; two numbers.
+OptimizerState of(const StableAdamW&, std::span<const TrainedShape> trained) {
+  OptimizerState state = copies(trained, 2);
+  for (const TrainedShape& tensor : trained) {
+    const bool compensates = tensor.dtype != DType::float32;
+    state.allocated += compensates ? bytes_of(tensor.numel(), tensor.dtype) : Bytes{1};
+    state.allocated += bytes_of(1, tensor.dtype) + floats(1);
+  }
+  return state;
+}
+
+/// A sum for each row and one for each column of a matrix, and what is added up of anything else; the size of the
+/// parameter.
+OptimizerState of(const Adafactor&, std::span<const TrainedShape> trained) {
+  OptimizerState state;
+  for (const TrainedShape& tensor : trained)
+    state.allocated += floats(tensor.vector ? tensor.numel() : tensor.rows + tensor.width) + floats(1);
+  return state;
+}
+
+/// One average, two for AdamW, three for AdEMAMix. In 8 bits: a maximum for each block, a map for signed averages and
+/// one for squares.
+OptimizerState of(const Bitsandbytes& kind, const OptimizerBehaviour& behaviour,
+                  std::span<const TrainedShape> trained) {
+  using Algorithm = Bitsandbytes::Algorithm;
+  constexpr std::int64_t kSmallestIn8Bits = 4096, kSmallestManaged = 100000, kMap = 256;
+  const std::int64_t averages = kind.algorithm == Algorithm::adamw ? 2 : kind.algorithm == Algorithm::ademamix ? 3 : 1;
+  OptimizerState state;
+  bool maps = false;
+  for (const TrainedShape& tensor : trained) {
+    const std::int64_t numel = tensor.numel();
+    const bool spared = tensor.embedding && behaviour.bnb_spares_embeddings;
+    const bool small = kind.optim_bits == 8 && numel >= kSmallestIn8Bits && !spared;
+    const Bytes values = bytes_of(averages * numel, small ? DType::uint8 : DType::float32);
+    (kind.is_paged && numel >= kSmallestManaged ? state.managed : state.allocated) += values;
+    if (small) state.allocated += floats(averages * ceil_div(numel, behaviour.bnb_blocksize));
+    maps = maps || small;
+  }
+  if (maps) state.allocated += floats(averages > 1 ? 2 * kMap : kMap);
+  return state;
+}
+
+}  // namespace
+
+OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehaviour& behaviour,
+                               std::span<const TrainedShape> given) {
+  std::vector<TrainedShape> trained;
+  std::copy_if(given.begin(), given.end(), std::back_inserter(trained),
+               [](const TrainedShape& t) { return t.has_gradient; });
+  return std::visit(
+      Overloaded{
+          [&](const AdamW& adamw) { return of(adamw, trained); },
+          [](const Sgd&) { return OptimizerState{}; },
+          [&](const Adagrad& adagrad) { return of(adagrad, given); },
+          [&](const RmsProp&) { return copies(trained, 1); },
+          [&](const Adafactor& adafactor) { return of(adafactor, trained); },
+          [&](const Bitsandbytes& bnb) { return of(bnb, behaviour, trained); },
+          [&](const ScheduleFree& free) { return copies(trained, free.base == ScheduleFree::Base::sgd ? 1 : 2); },
+          [&](const StableAdamW& stable) { return of(stable, trained); },
+      },
+      kind);
+}
+
+}  // namespace qlp

@@ -1,0 +1,42 @@
+// torch/optim/adagrad.py, torch 2.4 to 2.14.
+#include "optim/optimizer_state.h"
+
+namespace qlp {
+namespace {
+
+struct AdagradState {
+  Tensor sum, step;
+};
+
+class AdagradOptimizer final : public StatefulOptimizer<AdagradState> {
+ public:
+  /// Sums are there from the beginning. What an optimizer already keeps accelerate moves to the GPU, counts of steps
+  /// among it (accelerate/optimizer.py, AcceleratedOptimizer.__init__).
+  AdagradOptimizer(Context& ctx, std::vector<ParameterGroup> groups) : StatefulOptimizer(std::move(groups)) {
+    each([&](const Tensor& parameter, AdagradState& state) { state.sum = state_like(ctx, parameter); });
+    each([&](const Tensor&, AdagradState& state) { state.step = state_of(ctx, {}, DType::float32); });
+  }
+
+ private:
+  /// _multi_tensor_adagrad: by dtype, the list of sqrt(sum) and that of the scaled gradients. Those of one dtype are
+  /// still named while those of the next are built.
+  void step_group(Context& ctx, const std::vector<Entry>& entries) override {
+    std::vector<Tensor> std, numerator;
+    for (const auto& list : by_dtype(entries, [](const Entry& entry) { return entry.parameter->dtype(); })) {
+      std::vector<Tensor> roots, scaled;
+      for (const auto& [parameter, state] : list) roots.push_back(empty_like(ctx, state->sum, Op::foreach_sqrt));
+      std = std::move(roots);
+      for (const auto& [parameter, state] : list)
+        scaled.push_back(empty_like(ctx, grad_of(*parameter), Op::foreach_mul));
+      numerator = std::move(scaled);
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_adagrad(Context& ctx, std::vector<ParameterGroup> groups) {
+  return std::make_unique<AdagradOptimizer>(ctx, std::move(groups));
+}
+
+}  // namespace qlp

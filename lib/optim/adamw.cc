@@ -1,0 +1,63 @@
+// torch/optim/adam.py, torch 2.4 to 2.14.
+#include "optim/optimizer_state.h"
+
+namespace qlp {
+namespace {
+
+struct AdamWState {
+  Tensor step, exp_avg, exp_avg_sq;
+};
+
+class AdamWOptimizer final : public StatefulOptimizer<AdamWState> {
+ public:
+  AdamWOptimizer(AdamW::Loop loop, std::vector<ParameterGroup> groups)
+      : StatefulOptimizer(std::move(groups)), loop_(loop) {}
+
+ private:
+  void step_group(Context& ctx, const std::vector<Entry>& entries) override {
+    std::vector<Tensor> squares;
+    for (const auto& [parameter, state] : entries) {
+      if (!state->exp_avg.defined()) {
+        if (loop_ == AdamW::Loop::fused) {
+          const Scoped place(ctx.place, parameter->on_host() ? Place::host : ctx.place);
+          state->step = state_of(ctx, {}, DType::float32);
+        }
+        state->exp_avg = state_like(ctx, *parameter);
+        state->exp_avg_sq = state_like(ctx, *parameter);
+      }
+      squares.push_back(state->exp_avg_sq);
+    }
+    if (loop_ == AdamW::Loop::foreach) by_lists(ctx, squares);
+    if (loop_ == AdamW::Loop::forloop) one_by_one(ctx, squares);
+  }
+
+  /// _multi_tensor_adam: by dtype, the list of sqrt(exp_avg_sq) at once; all else is in place. The list of one dtype is
+  /// still named while that of the next is built.
+  static void by_lists(Context& ctx, const std::vector<Tensor>& squares) {
+    std::vector<Tensor> roots;
+    for (const auto& list : by_dtype(squares)) {
+      std::vector<Tensor> next;
+      for (const Tensor& square : list) next.push_back(empty_like(ctx, square, Op::foreach_sqrt));
+      roots = std::move(next);
+    }
+  }
+
+  /// _single_tensor_adam: sqrt, then its quotient, beside the quotient of the parameter before.
+  static void one_by_one(Context& ctx, const std::vector<Tensor>& squares) {
+    Tensor denom;
+    for (const Tensor& square : squares) {
+      const Tensor root = empty_like(ctx, square, Op::foreach_sqrt);
+      denom = empty_like(ctx, root, Op::div);
+    }
+  }
+
+  AdamW::Loop loop_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_adamw(const AdamW& kind, std::vector<ParameterGroup> groups) {
+  return std::make_unique<AdamWOptimizer>(kind.loop, std::move(groups));
+}
+
+}  // namespace qlp

@@ -1,0 +1,66 @@
+// Which optimizer trains, with its options that change memory: one plain struct for each implementation.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+namespace qlp {
+
+/// torch.optim.AdamW
+struct AdamW {
+  enum class Loop : std::uint8_t { foreach, fused, forloop };
+  Loop loop = Loop::foreach;
+  friend bool operator==(const AdamW&, const AdamW&) = default;
+};
+
+/// torch.optim.SGD, without momentum
+struct Sgd {
+  friend bool operator==(const Sgd&, const Sgd&) = default;
+};
+
+/// torch.optim.Adagrad
+struct Adagrad {
+  friend bool operator==(const Adagrad&, const Adagrad&) = default;
+};
+
+/// torch.optim.RMSprop, without momentum
+struct RmsProp {
+  friend bool operator==(const RmsProp&, const RmsProp&) = default;
+};
+
+/// transformers.optimization.Adafactor, without a first moment
+struct Adafactor {
+  friend bool operator==(const Adafactor&, const Adafactor&) = default;
+};
+
+/// bitsandbytes.optim.{AdamW, Lion, RMSprop, AdEMAMix}
+struct Bitsandbytes {
+  enum class Algorithm : std::uint8_t { adamw, lion, rmsprop, ademamix };
+  Algorithm algorithm = Algorithm::adamw;
+  int optim_bits = 32;
+  bool is_paged = false;
+  friend bool operator==(const Bitsandbytes&, const Bitsandbytes&) = default;
+};
+
+/// schedulefree.{AdamW, RAdam, SGD}ScheduleFree
+struct ScheduleFree {
+  enum class Base : std::uint8_t { adamw, radam, sgd };
+  Base base = Base::adamw;
+  friend bool operator==(const ScheduleFree&, const ScheduleFree&) = default;
+};
+
+/// optimi.StableAdamW of torch-optimi 0.3, whose kernels are Triton's
+struct StableAdamW {
+  friend bool operator==(const StableAdamW&, const StableAdamW&) = default;
+};
+
+using OptimizerKind = std::variant<AdamW, Sgd, Adagrad, RmsProp, Adafactor, Bitsandbytes, ScheduleFree, StableAdamW>;
+
+/// What differs between library versions.
+struct OptimizerBehaviour {
+  std::int64_t bnb_blocksize = 256;  ///< elements that share an absmax
+  /// The Trainer has bitsandbytes keep 32 bits for embeddings where it keeps 8 for others.
+  bool bnb_spares_embeddings = true;
+};
+
+}  // namespace qlp

@@ -1,0 +1,97 @@
+// What the implementations of optimizers share: a state for each parameter, and lists by dtype.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "autograd/node.h"
+#include "optim/optimizer.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+
+template <class State>
+class StatefulOptimizer : public Optimizer {
+ public:
+  explicit StatefulOptimizer(std::vector<ParameterGroup> groups) : Optimizer(std::move(groups)) {
+    for (const auto& group : this->groups()) states_.emplace_back(group.size());
+  }
+
+  void step(Context& ctx) final {
+    const Scoped category(ctx.category, Category::workspace);
+    for (std::size_t g = 0; g < groups().size(); ++g) {
+      std::vector<Entry> entries;
+      for (std::size_t i = 0; i < groups()[g].size(); ++i)
+        if (grad_of(groups()[g][i]).defined()) entries.push_back({&groups()[g][i], &states_[g][i]});
+      if (!entries.empty()) step_group(ctx, entries);
+    }
+    end_step();
+  }
+
+ protected:
+  struct Entry {
+    const Tensor* parameter;
+    State* state;
+  };
+  /// The parameters of one group that have a gradient.
+  virtual void step_group(Context& ctx, const std::vector<Entry>& entries) = 0;
+  /// The step function returns.
+  virtual void end_step() {}
+  /// Calls `f(parameter, state)` for all parameters.
+  template <class F>
+  void each(F&& f) {
+    for (std::size_t g = 0; g < groups().size(); ++g)
+      for (std::size_t i = 0; i < groups()[g].size(); ++i) f(groups()[g][i], states_[g][i]);
+  }
+
+ private:
+  std::vector<std::vector<State>> states_;
+};
+
+/// torch.zeros_like(parameter), kept.
+inline Tensor state_like(Context& ctx, const Tensor& parameter) {
+  const Scoped category(ctx.category, Category::optimizer_state);
+  return empty_like(ctx, parameter, Op::optimizer_state);
+}
+/// The same in another dtype.
+inline Tensor state_like(Context& ctx, const Tensor& parameter, DType dtype) {
+  const Scoped category(ctx.category, Category::optimizer_state);
+  return empty_like(ctx, parameter, dtype, Op::optimizer_state);
+}
+/// A row-major tensor that is kept.
+inline Tensor state_of(Context& ctx, const Shape& shape, DType dtype) {
+  const Scoped category(ctx.category, Category::optimizer_state);
+  return empty(ctx, shape, dtype, Op::optimizer_state);
+}
+
+/// Lists of items of one dtype each. The hash map that PyTorch groups in gives the dtype that it met last first
+/// (_group_tensors_by_device_and_dtype).
+template <class Item, class DTypeOf>
+std::vector<std::vector<Item>> by_dtype(const std::vector<Item>& items, DTypeOf dtype_of) {
+  std::vector<std::vector<Item>> lists;
+  for (const Item& item : items) {
+    auto list = std::find_if(lists.begin(), lists.end(),
+                             [&](const auto& other) { return dtype_of(other.front()) == dtype_of(item); });
+    if (list == lists.end()) list = lists.emplace(list);
+    list->push_back(item);
+  }
+  std::reverse(lists.begin(), lists.end());
+  return lists;
+}
+inline std::vector<std::vector<Tensor>> by_dtype(const std::vector<Tensor>& tensors) {
+  return by_dtype(tensors, [](const Tensor& tensor) { return tensor.dtype(); });
+}
+
+std::unique_ptr<Optimizer> make_adamw(const AdamW& kind, std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_sgd(std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_adagrad(Context& ctx, std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_rmsprop(std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_adafactor(std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_bitsandbytes(const Bitsandbytes& kind, std::vector<ParameterGroup> groups,
+                                             OptimizerSetup setup);
+std::unique_ptr<Optimizer> make_schedule_free(const ScheduleFree& kind, std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_stable_adamw(std::vector<ParameterGroup> groups);
+
+}  // namespace qlp

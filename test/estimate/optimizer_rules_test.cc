@@ -1,0 +1,78 @@
+#include "estimate/optimizer_rules.h"
+
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include "estimate/small_jobs.h"
+#include "plan/catalogue.h"
+
+using namespace qlp;
+
+namespace {
+
+std::string refused(JobSpec job, const char* optimizer, const char* plan) {
+  job.training.optimizer = named_optimizer(optimizer);
+  const auto refusals = check_optimizer(job, find_plan(plan)->plan, StackProfile(job.stack));
+  return refusals.empty() ? "" : refusals.front().code;
+}
+
+}  // namespace
+
+// As seen with torch 2.8.0, transformers 4.57.1, bitsandbytes 0.50.2.
+TEST_CASE("estimate/optimizer_rules: FSDP2's DTensors are nothing for bitsandbytes, Adafactor and an older Adagrad") {
+  JobSpec job = small_lora_job(small_model(Family::llama));
+  for (const char* plan : {"fsdp2", "fsdp2-no-reshard"}) {
+    CHECK(refused(job, "paged_adamw_8bit", plan) == "bnb-optimizer-on-dtensor");
+    CHECK(refused(job, "lion_32bit", plan) == "bnb-optimizer-on-dtensor");
+    CHECK(refused(job, "adafactor", plan) == "adafactor-on-dtensor");
+    CHECK(refused(job, "rmsprop", plan).empty());
+    CHECK(refused(job, "sgd", plan).empty());
+  }
+  job.stack.torch = Version{2, 8, 0};
+  CHECK(refused(job, "adagrad", "fsdp2") == "fsdp2-adagrad");
+}
+
+TEST_CASE("estimate/optimizer_rules: other plans take them") {
+  const JobSpec job = small_lora_job(small_model(Family::llama));
+  for (const char* plan : {"single", "ddp", "fsdp1-full-shard"}) {
+    CHECK(refused(job, "paged_adamw_8bit", plan).empty());
+    CHECK(refused(job, "adafactor", plan).empty());
+  }
+}
+
+TEST_CASE("estimate/optimizer_rules: Adagrad's sums are made before FSDP1 trains in float32") {
+  JobSpec job = small_job(small_model(Family::llama));
+  CHECK(refused(job, "adagrad", "fsdp1-full-shard").empty());
+  job.stack.torch = Version{2, 8, 0};
+  CHECK(refused(job, "adagrad", "fsdp1-full-shard") == "fsdp1-adagrad-dtypes");
+  job.training.bf16 = false;
+  CHECK(refused(job, "adagrad", "fsdp1-full-shard").empty());
+}
+
+TEST_CASE("estimate/optimizer_rules: bitsandbytes' RMSprop in 32 bits wants no gradients in bfloat16") {
+  JobSpec job = small_job(small_model(Family::llama));
+  CHECK(refused(job, "rmsprop_bnb", "single") == "bnb-rmsprop-bfloat16");
+  CHECK(refused(job, "rmsprop_bnb_8bit", "ddp") == "bnb-rmsprop-bfloat16");  // norms are small
+  CHECK(refused(job, "rmsprop_bnb", "fsdp1-full-shard").empty());            // float32 there
+  CHECK(refused(small_lora_job(small_model(Family::llama)), "rmsprop_bnb", "single").empty());
+  job.dtype = DType::float32;
+  CHECK(refused(job, "rmsprop_bnb", "single").empty());
+}
+
+TEST_CASE("estimate/optimizer_rules: AdEMAMix came with bitsandbytes 0.44") {
+  JobSpec job = small_job(small_model(Family::llama));
+  job.stack.bitsandbytes = Version{0, 43, 3};
+  CHECK(refused(job, "ademamix", "single") == "bnb-ademamix");
+}
+
+TEST_CASE("estimate/optimizer_rules: on the host, torch's plain ones only") {
+  JobSpec job = small_lora_job(small_model(Family::llama));
+  const ShardingPlan plan = Fsdp1{.cpu_offload = true};
+  for (const auto& [name, runs] :
+       {std::pair{"adamw_torch", true}, {"sgd", true}, {"adamw_8bit", false}, {"adafactor", false}}) {
+    job.training.optimizer = named_optimizer(name);
+    CHECK(check_optimizer(job, plan, StackProfile(job.stack)).empty() == runs);
+  }
+}
