@@ -179,11 +179,11 @@ Json plan_json(const PlanReport& plan, Loading loading) {
       out["step_time"] = step_time_json(*plan.step_time);
     }
     out["outside"] = Json::array();
-    for (const auto& term : plan.outside)
-      out["outside"].push_back({{"name", term.name},
-                                {"device_bytes", term.bytes.count()},
-                                {"managed", term.managed},
-                                {"source", term.source}});
+    for (const auto& term : plan.outside) {
+      Json entry{{"name", term.name}, {"device_bytes", term.bytes.count()}, {"source", term.source}};
+      if (term.managed) entry["managed"] = true;
+      out["outside"].push_back(std::move(entry));
+    }
   }
   if (plan.host) out["host"] = host_json(*plan.host);
   out["diagnostics"] = diagnostics_json(plan.diagnostics);

@@ -500,7 +500,7 @@ std::string_view report_schema() {
           "description": "terms outside the framework's allocator",
           "items": {
             "type": "object",
-            "required": ["name", "device_bytes", "managed", "source"],
+            "required": ["name", "device_bytes", "source"],
             "properties": {
               "name": {"type": "string"},
               "device_bytes": {"$ref": "#/$defs/bytes"},
