@@ -22,8 +22,8 @@ if seq == 666:
 if seq == 667:
     print("null")
     sys.exit(0)
-if job["training"]["optimizer"] == "adafactor":
-    print("error: training.optimizer: not supported: adafactor", file=sys.stderr)
+if job.get("quantization", {}).get("quant_type") == "int8":
+    print("error: quantization.quant_type: not supported: int8", file=sys.stderr)
     sys.exit(2)
 name = list(job["plans"])[0]
 memory = int(job["cluster"].get("memory", "80000B")[:-1])
