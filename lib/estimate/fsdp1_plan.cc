@@ -139,6 +139,17 @@ void check_mixed_units(const JobSpec& job, const Fsdp1& plan, Diagnostics& refus
                                key, "leave auto_wrap_policy out, or set adapter.dtype to that of the base"));
 }
 
+/// Gradients on the host are replaced by the next ones, not added to (_flat_param.py, prepare_gradient_for_backward).
+void check_accumulation(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack, Diagnostics& refusals) {
+  const TrainingSpec& training = job.training;
+  if (!plan.cpu_offload || training.gradient_accumulation_steps == 1) return;
+  if (training.sync_each_batch && stack.honours_sync_each_batch())
+    refusals.push_back(refusal("fsdp1-offload-accumulation",
+                               "FSDP1 with offload adds up gradients under no_sync only: reduced after every micro "
+                               "step, all but those of the last are lost",
+                               "training.sync_each_batch", "set sync_each_batch to false"));
+}
+
 /// Groups of ranks are made by node (torch distributed_c10d.py, new_subgroups).
 void check_nodes(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
   const ClusterSpec& cluster = job.cluster;
@@ -163,6 +174,7 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   check_no_shard(job, plan, stack, refusals);
   check_kept_whole(job, plan, stack, refusals);
   check_nodes(job, plan, refusals);
+  check_accumulation(job, plan, stack, refusals);
   if (job.adapter) check_adapter(job, plan, stack, refusals);
   if (job.adapter) check_mixed_units(job, plan, refusals);
   if (has_errors(refusals)) return Unexpected{std::move(refusals)};

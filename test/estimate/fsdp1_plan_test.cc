@@ -146,6 +146,16 @@ TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
       CHECK(refused(lora_job(), {.sharding_strategy = strategy}).empty());
     }
   }
+  SUBCASE("gradients on the host that are reduced after every micro step") {
+    job.training.gradient_accumulation_steps = 2;
+    CHECK(refused(job, {.cpu_offload = true}).empty());
+    job.training.sync_each_batch = true;
+    CHECK(refused(job, {}).empty());
+    CHECK(refused(job, {.cpu_offload = true}) == "fsdp1-offload-accumulation");
+    CHECK(refused(job, {.cpu_offload = true}, StackProfile({.transformers = Version{4, 57, 1}})).empty());
+    job.training.gradient_accumulation_steps = 1;
+    CHECK(refused(job, {.cpu_offload = true}).empty());
+  }
   SUBCASE("frozen and trained parameters in one unit") {
     job = lora_job();
     for (const auto policy : {WrapPolicy::transformer_based_wrap, WrapPolicy::no_wrap}) {
