@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "base/refusal.h"
@@ -13,7 +14,7 @@ namespace {
 constexpr std::string_view kKey = "training.optimizer";
 
 /// fully_shard gives the optimizer DTensors.
-void check_dtensors(const NamedOptimizer& optimizer, const StackProfile& stack, Diagnostics& refusals) {
+void check_dtensors(const NamedOptimizer& optimizer, Diagnostics& refusals) {
   const std::string key_path(kKey);
   if (std::holds_alternative<Bitsandbytes>(optimizer.kind))
     refusals.push_back(refusal("bnb-optimizer-on-dtensor",
@@ -26,11 +27,12 @@ void check_dtensors(const NamedOptimizer& optimizer, const StackProfile& stack, 
                                "transformers' Adafactor adds the DTensors that FSDP2 trains to plain tensors: "
                                "'aten.add_.Tensor: got mixed torch.Tensor and DTensor'",
                                key_path, "take adamw_torch, or an fsdp1 plan"));
-  if (std::holds_alternative<Adagrad>(optimizer.kind) && !stack.adagrad_makes_lost_state())
+  if (std::holds_alternative<Adagrad>(optimizer.kind))
     refusals.push_back(refusal("fsdp2-adagrad",
-                               "torch's Adagrad makes its sums before accelerate hands it the parameters of FSDP2, and "
-                               "does not find them again: KeyError 'sum'",
-                               key_path, "take rmsprop, or a newer torch"));
+                               "torch's Adagrad makes its sums before accelerate hands it the parameters of FSDP2: it "
+                               "does not find them again (KeyError 'sum' in 2.8), or keeps those of the whole "
+                               "parameters for good (2.14), which is not worked out yet",
+                               key_path, "take rmsprop, or an fsdp1 plan"));
 }
 
 /// Seen on whole parameters only.
@@ -81,11 +83,26 @@ void check_offloaded(const OptimizerKind& kind, Diagnostics& refusals) {
                                std::string(kKey), "take adamw_torch, or leave cpu_offload out"));
 }
 
+/// What came with later versions.
+void check_stack(const NamedOptimizer& optimizer, const StackProfile& stack, Diagnostics& refusals) {
+  const auto missing = [&](std::string code, std::string message) {
+    refusals.push_back(refusal(std::move(code), std::move(message), std::string(kKey), "take a newer stack"));
+  };
+  const auto* bnb = std::get_if<Bitsandbytes>(&optimizer.kind);
+  if (bnb != nullptr && bnb->algorithm == Bitsandbytes::Algorithm::ademamix && !stack.bnb_has_ademamix())
+    missing("bnb-ademamix", "bitsandbytes has AdEMAMix from 0.44 on");
+  const auto* free = std::get_if<ScheduleFree>(&optimizer.kind);
+  if (free != nullptr && free->base == ScheduleFree::Base::radam && !stack.trainer_has_schedule_free_radam())
+    missing("optimizer-not-in-stack", "this transformers does not know schedule_free_radam");
+  if (std::holds_alternative<StableAdamW>(optimizer.kind) && !stack.trainer_has_stable_adamw())
+    missing("optimizer-not-in-stack", "transformers knows stable_adamw from 4.54 on");
+}
+
 }  // namespace
 
 Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
   Diagnostics refusals;
-  if (std::holds_alternative<Fsdp2>(plan)) check_dtensors(job.training.optimizer, stack, refusals);
+  if (std::holds_alternative<Fsdp2>(plan)) check_dtensors(job.training.optimizer, refusals);
   if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan)) {
     check_flat(job, *fsdp1, stack, refusals);
     if (fsdp1->cpu_offload) check_offloaded(job.training.optimizer.kind, refusals);
@@ -93,10 +110,7 @@ Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const 
   if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
     check_tried(job.training.optimizer, refusals);
   check_gradients(job, plan, stack, refusals);
-  const auto* bnb = std::get_if<Bitsandbytes>(&job.training.optimizer.kind);
-  if (bnb != nullptr && bnb->algorithm == Bitsandbytes::Algorithm::ademamix && !stack.bnb_has_ademamix())
-    refusals.push_back(refusal("bnb-ademamix", "bitsandbytes has AdEMAMix from 0.44 on", std::string(kKey),
-                               "take adamw_8bit, or a newer bitsandbytes"));
+  check_stack(job.training.optimizer, stack, refusals);
   return refusals;
 }
 

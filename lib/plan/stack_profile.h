@@ -38,11 +38,12 @@ class StackProfile {
   ModelBehaviour model(Family family) const;
   LoadBehaviour load() const;
   OptimizerBehaviour optimizer() const;
+  /// The Trainer knows schedule_free_radam: in 4.57, not in 4.48 (huggingface/transformers 35313).
+  bool trainer_has_schedule_free_radam() const { return v_.transformers >= Version{4, 51, 0}; }
+  /// The Trainer knows stable_adamw. transformers 4.54 (huggingface/transformers 39446).
+  bool trainer_has_stable_adamw() const { return v_.transformers >= Version{4, 54, 0}; }
   /// bitsandbytes/optim/ademamix.py, 0.44.
   bool bnb_has_ademamix() const { return v_.bitsandbytes >= Version{0, 44, 0}; }
-  /// Adagrad makes the sum of a parameter that it was not made with: so in torch 2.14, not in 2.8 (adagrad.py,
-  /// _init_group).
-  bool adagrad_makes_lost_state() const { return v_.torch >= Version{2, 9, 0}; }
   /// Optimizers take states of another dtype than the gradients: so in torch 2.14, not in 2.8
   /// (_group_tensors_by_device_and_dtype).
   bool groups_mixed_dtypes() const { return v_.torch >= Version{2, 9, 0}; }

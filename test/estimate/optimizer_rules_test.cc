@@ -21,8 +21,8 @@ std::string refused(JobSpec job, const char* optimizer, const char* plan) {
 }  // namespace
 
 // As seen with torch 2.8.0, transformers 4.57.1, bitsandbytes 0.50.2.
-TEST_CASE("estimate/optimizer_rules: FSDP2's DTensors are nothing for bitsandbytes, Adafactor and an older Adagrad") {
-  JobSpec job = small_lora_job(small_model(Family::llama));
+TEST_CASE("estimate/optimizer_rules: FSDP2's DTensors are nothing for bitsandbytes, Adafactor and Adagrad") {
+  const JobSpec job = small_lora_job(small_model(Family::llama));
   for (const char* plan : {"fsdp2", "fsdp2-no-reshard"}) {
     CHECK(refused(job, "paged_adamw_8bit", plan) == "bnb-optimizer-on-dtensor");
     CHECK(refused(job, "lion_32bit", plan) == "bnb-optimizer-on-dtensor");
@@ -30,7 +30,6 @@ TEST_CASE("estimate/optimizer_rules: FSDP2's DTensors are nothing for bitsandbyt
     CHECK(refused(job, "rmsprop", plan).empty());
     CHECK(refused(job, "sgd", plan).empty());
   }
-  job.stack.torch = Version{2, 8, 0};
   CHECK(refused(job, "adagrad", "fsdp2") == "fsdp2-adagrad");
 }
 
@@ -61,10 +60,15 @@ TEST_CASE("estimate/optimizer_rules: bitsandbytes' RMSprop in 32 bits wants no g
   CHECK(refused(job, "rmsprop_bnb", "single").empty());
 }
 
-TEST_CASE("estimate/optimizer_rules: AdEMAMix came with bitsandbytes 0.44") {
+TEST_CASE("estimate/optimizer_rules: what came with later versions") {
   JobSpec job = small_job(small_model(Family::llama));
   job.stack.bitsandbytes = Version{0, 43, 3};
   CHECK(refused(job, "ademamix", "single") == "bnb-ademamix");
+  CHECK(refused(job, "stable_adamw", "single").empty());
+  job.stack.transformers = Version{4, 48, 1};
+  CHECK(refused(job, "stable_adamw", "single") == "optimizer-not-in-stack");
+  CHECK(refused(job, "schedule_free_radam", "single") == "optimizer-not-in-stack");
+  CHECK(refused(job, "schedule_free_adamw", "single").empty());
 }
 
 TEST_CASE("estimate/optimizer_rules: on the host, torch's plain ones only") {
