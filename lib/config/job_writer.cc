@@ -134,6 +134,14 @@ std::string adapter_text(const AdapterSpec& a) {
   return lines.text();
 }
 
+std::string evaluation_options(const EvaluationSpec& e) {
+  std::string text = "{per_device_eval_batch_size: " + text_of(e.per_device_eval_batch_size) +
+                     ", prediction_loss_only: " + text_of(e.prediction_loss_only);
+  if (e.num_samples != 0) text += ", num_samples: " + text_of(e.num_samples);
+  if (e.eval_accumulation_steps) text += ", eval_accumulation_steps: " + text_of(*e.eval_accumulation_steps);
+  return text + "}";
+}
+
 std::string training_text(const TrainingSpec& t) {
   Lines lines("training");
   lines.add("micro_batch_size", t.micro_batch_size);
@@ -149,6 +157,8 @@ std::string training_text(const TrainingSpec& t) {
   lines.add("max_grad_norm", t.max_grad_norm);
   lines.add("attn_implementation", t.attention);
   lines.add("loss", t.loss);
+  if (t.evaluation) lines.raw("evaluation", evaluation_options(*t.evaluation));
+  if (t.saves_model) lines.raw("save", "{state_dict_type: FULL_STATE_DICT}");
   lines.add("num_steps", t.num_steps);
   return lines.text();
 }

@@ -113,6 +113,41 @@ Attention default_attention(std::optional<Family> family, const StackVersions& s
   return family == Family::gemma2 && !StackProfile(stack).gemma2_takes_sdpa() ? Attention::eager : Attention::sdpa;
 }
 
+constexpr std::int64_t kMostEvaluated = 1 << 24;
+
+std::optional<EvaluationSpec> read_evaluation(MapReader& training) {
+  constexpr std::string_view kKey = "evaluation";
+  const auto* node = training.take(kKey);
+  if (!node) return std::nullopt;
+  MapReader map(node, training.place_of(kKey), training.findings());
+  EvaluationSpec spec;
+  spec.per_device_eval_batch_size = map.integer_or("per_device_eval_batch_size", {1, kMostSamples}, 8);
+  spec.prediction_loss_only = map.boolean_or("prediction_loss_only", true);
+  if (!spec.prediction_loss_only)
+    map.require("num_samples", "the number of samples of the evaluation set, whose predictions are kept");
+  spec.num_samples = map.integer("num_samples", {1, kMostEvaluated}).value_or(0);
+  spec.eval_accumulation_steps = map.integer("eval_accumulation_steps", {1, kMostEvaluated});
+  map.finish();
+  return spec;
+}
+
+constexpr std::array<NotSupported, 2> kOtherStateDicts{{
+    {"SHARDED_STATE_DICT", "Trainer.save_model() writes nothing then; checkpoints of shards are not planned yet"},
+    {"LOCAL_STATE_DICT", "Trainer.save_model() writes nothing then"},
+}};
+
+bool read_save(MapReader& training) {
+  constexpr std::string_view kKey = "save";
+  constexpr std::array<std::string_view, 1> kWords{"FULL_STATE_DICT"};
+  const auto* node = training.take(kKey);
+  if (!node) return false;
+  MapReader map(node, training.place_of(kKey), training.findings());
+  if (!map.has("state_dict_type")) map.default_used("state_dict_type", std::string(kWords[0]));
+  map.word("state_dict_type", kWords, kOtherStateDicts);
+  map.finish();
+  return true;
+}
+
 }  // namespace
 
 TrainingSpec read_training_section(const Section& where, const StackVersions& stack, std::optional<Family> family,
@@ -137,6 +172,8 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
   spec.max_grad_norm = map.number_or("max_grad_norm", {}, 1.0);
   spec.attention = map.choice_or("attn_implementation", default_attention(family, stack), kOtherAttention);
   spec.loss = map.choice_or("loss", Loss::plain);
+  spec.evaluation = read_evaluation(map);
+  spec.saves_model = read_save(map);
   spec.num_steps = map.integer_or("num_steps", {1, kMostSteps}, spec.num_steps);
   map.finish();
   return spec;

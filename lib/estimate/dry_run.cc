@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "autograd/engine.h"
+#include "base/rounding.h"
 #include "estimate/attention_rules.h"
 #include "estimate/loss_rules.h"
 #include "estimate/optimizer_rules.h"
+#include "estimate/phase_rules.h"
 #include "estimate/precision_rules.h"
 #include "estimate/runtimes.h"
 #include "plan/stack_profile.h"
@@ -15,6 +17,7 @@
 #include "shard/sharding_runtime.h"
 #include "step/attach_adapter.h"
 #include "step/load.h"
+#include "step/save.h"
 #include "step/trainer.h"
 
 namespace qlp {
@@ -59,7 +62,20 @@ BuildOptions build_options(const JobSpec& job, const StackProfile& stack) {
 
 constexpr std::int64_t kMostMicroSteps = 4;
 
-TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
+EvaluationOptions evaluation_options(const JobSpec& job, std::int64_t ranks) {
+  const EvaluationSpec& spec = *job.training.evaluation;
+  constexpr std::int64_t kAlike = 3;  // without a number: batches leave nothing behind but their loss
+  EvaluationOptions options;
+  options.batch_size = spec.per_device_eval_batch_size;
+  options.keeps_predictions = !spec.prediction_loss_only;
+  const std::int64_t all = ceil_div(ceil_div(spec.num_samples, ranks), spec.per_device_eval_batch_size);
+  options.batches = spec.num_samples == 0 ? kAlike : all;
+  options.accumulation = spec.eval_accumulation_steps.value_or(0);
+  options.group = {MeshAxis::world, ranks};
+  return options;
+}
+
+TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const StackProfile& stack) {
   const TrainingSpec& training = job.training;
   TrainerOptions options;
   options.world_size = job.cluster.world_size;
@@ -86,7 +102,13 @@ TrainerOptions trainer_options(const JobSpec& job, const StackProfile& stack) {
   options.run.checkpointing = static_cast<Checkpointing>(training.gradient_checkpointing);
   options.run.input_requires_grad = job.adapter && training.gradient_checkpointing != GradientCheckpointing::none;
   options.run.behaviour = model_behaviour(job, stack);
+  if (training.evaluation) options.evaluation = evaluation_options(job, ranks);
+  options.evaluation_counts_items = stack.evaluation_counts_items();
   return options;
+}
+
+SaveOptions save_options(const JobSpec& job, std::int64_t rank, const StackProfile& stack) {
+  return {.adapter_only = job.adapter.has_value(), .writes = rank == 0, .file_bytes = stack.saved_file_bytes()};
 }
 
 LoadOptions load_options(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
@@ -126,6 +148,7 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
   if (auto refusals = check_loss(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_precision(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_optimizer(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
+  if (auto refusals = check_phases(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   auto built = build_model(job.model, build_options(job, stack));
   if (!built) return Unexpected{built.error()};
   if (auto refusals = runtime.value()->check(*built.value()); !refusals.empty()) return Unexpected{std::move(refusals)};
@@ -157,18 +180,24 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
       const Scoped place(ctx.place, loading.path == LoadPath::gpu ? Place::device : Place::host);
       prepare_model(ctx, *model, job, stack);
     }
-    TrainerOptions training = trainer_options(job, stack);
+    TrainerOptions training =
+        trainer_options(job, std::holds_alternative<Single>(plan) ? 1 : job.cluster.world_size, stack);
     adjust_to_plan(training, plan, stack);
     Trainer trainer(*model, *sharding, training, begin_phase);
     trainer.prepare(ctx);
     if (extent == RunExtent::whole) trainer.train(ctx);
     run.managed_state = trainer.managed_state();
+    run.end = allocator.stats();
+    run.last_event = run.timeline.event_count() - 1;
+    if (extent == RunExtent::whole && job.training.evaluation) trainer.evaluate(ctx);
+    if (extent == RunExtent::whole && job.training.saves_model) {
+      begin_phase("save");
+      save_model(ctx, *model, *sharding, save_options(job, rank, stack));
+    }
     run.timeline.finish(allocator.stats());
     run.work = device.take_work();
     device.host().finish();
     run.host = device.host().phases();
-    run.end = allocator.stats();
-    run.last_event = run.timeline.event_count() - 1;
     device.retire();
   }
   return run;

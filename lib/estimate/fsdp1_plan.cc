@@ -175,6 +175,11 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   check_kept_whole(job, plan, stack, refusals);
   check_nodes(job, plan, refusals);
   check_accumulation(job, plan, stack, refusals);
+  if (job.training.saves_model && !shards(job, plan))
+    refusals.push_back(refusal("fsdp1-save-no-shard",
+                               "FSDP1 that does not shard cannot offload its state dict: 'offload_to_cpu=True and "
+                               "NO_SHARD is not supported yet'",
+                               "training.save", "plan ddp, or leave save out"));
   if (job.adapter) check_adapter(job, plan, stack, refusals);
   if (job.adapter) check_mixed_units(job, plan, refusals);
   if (has_errors(refusals)) return Unexpected{std::move(refusals)};

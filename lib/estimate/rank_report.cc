@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::size_t kTopTensors = 20;
 
-bool trains(std::string_view name) { return name != "load" && name != "adapter" && name != "prepare"; }
+bool trains(std::string_view name) {
+  return name != "load" && name != "adapter" && name != "prepare" && name != "evaluation" && name != "save";
+}
 
 LedgerFigures figures(const Phase& phase) {
   return {Bytes{phase.requested.bytes}, Bytes{phase.allocated.bytes}, Bytes{phase.active.bytes},

@@ -92,7 +92,8 @@ Tensor CausalLm::decode(Context& ctx, const Tensor& ids, const Tensor& num_items
   inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::arange);
   if (options.behaviour.adds_past_length) inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::add);
   make_masks(ctx, embeds, inputs);
-  if (options.checkpointing == Checkpointing::none && options.behaviour.fills_cache && traits_.caches_in_training) {
+  if (options.checkpointing == Checkpointing::none && options.behaviour.fills_cache &&
+      (traits_.caches_in_training || !ctx.training)) {
     output.cache.resize(parts_.layers.size());
     inputs.cache = &output.cache;
   }

@@ -30,7 +30,7 @@ Tensor LoraLinear::forward(Context& ctx, const Tensor& x) {
 }
 
 Tensor LoraLinear::delta(Context& ctx, const Tensor& x) {
-  Tensor t = options_.dropout ? dropout(ctx, x) : x;
+  Tensor t = drops(ctx) ? dropout(ctx, x) : x;
   t = a_->forward(ctx, t);
   t = b_->forward(ctx, t);
   return scale(ctx, t);
@@ -38,13 +38,13 @@ Tensor LoraLinear::delta(Context& ctx, const Tensor& x) {
 
 Tensor LoraLinear::add_dora(Context& ctx, const Tensor& x, const Tensor& result) {
   Tensor dropped, update;
-  if (options_.dropout) dropped = dropout(ctx, x);
-  update = dora_delta(ctx, options_.dropout ? dropped : x, result);
+  if (drops(ctx)) dropped = dropout(ctx, x);
+  update = dora_delta(ctx, drops(ctx) ? dropped : x, result);
   return add(ctx, result, update);
 }
 
 Tensor LoraLinear::dora_delta(Context& ctx, const Tensor& x, const Tensor& result) {
-  const bool reuses = behaviour_.dora_reuses_base_result && !options_.dropout;
+  const bool reuses = behaviour_.dora_reuses_base_result && !drops(ctx);
   return dora_->forward(ctx, x, dora_operands(), reuses ? result : Tensor());
 }
 
@@ -55,7 +55,7 @@ Tensor LoraLinear::plain(Context& ctx, const Tensor& input) {
   if (dora_ && behaviour_.dora_is_variant) {
     result = add_dora(ctx, x, result);
   } else {
-    if (dora_ && options_.dropout) x = dropout(ctx, x);
+    if (dora_ && drops(ctx)) x = dropout(ctx, x);
     const Tensor update = dora_ ? dora_delta(ctx, x, result) : delta(ctx, x);
     result = add(ctx, result, update);
   }
@@ -72,7 +72,7 @@ Tensor LoraLinear::on_4bit(Context& ctx, const Tensor& input) {
     result = add_dora(ctx, x, result);
     return converts ? to(ctx, result, result_dtype) : result;
   }
-  if (dora_ && options_.dropout) x = dropout(ctx, x);
+  if (dora_ && drops(ctx)) x = dropout(ctx, x);
   Tensor output = dora_ ? dora_delta(ctx, x, result) : delta(ctx, x);
   if (converts) output = to(ctx, output, result_dtype);
   result = add(ctx, result, output);

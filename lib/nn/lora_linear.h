@@ -31,6 +31,7 @@ class LoraLinear final : public LinearModule {
   DoraOperands dora_operands() { return {*a_, *b_, *base_}; }
 
  private:
+  bool drops(const Context& ctx) const { return options_.dropout && ctx.training; }
   Tensor plain(Context& ctx, const Tensor& x);
   Tensor on_4bit(Context& ctx, const Tensor& x);
   /// lora_B(lora_A(dropout(x))) * scaling

@@ -24,6 +24,15 @@ enum class GradientCheckpointing : std::uint8_t { none, reentrant, nonreentrant 
 enum class Attention : std::uint8_t { sdpa, eager, flash_attention_2 };
 enum class Loss : std::uint8_t { plain, liger, chunked };
 
+/// Trainer.evaluate() after training, in the words of TrainingArguments.
+struct EvaluationSpec {
+  std::int64_t per_device_eval_batch_size = 8;
+  bool prediction_loss_only = true;                     ///< as evaluate() does without compute_metrics
+  std::int64_t num_samples = 0;                         ///< of the evaluation set; matters where predictions are kept
+  std::optional<std::int64_t> eval_accumulation_steps;  ///< batches after which predictions go to the host; none: never
+  friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
+};
+
 struct TrainingSpec {
   std::int64_t micro_batch_size = 1;
   std::int64_t seq_len = 0;
@@ -38,6 +47,8 @@ struct TrainingSpec {
   double max_grad_norm = 1.0;  ///< 0: no clipping
   Attention attention = Attention::sdpa;
   Loss loss = Loss::plain;
+  std::optional<EvaluationSpec> evaluation;
+  bool saves_model = false;    ///< Trainer.save_model() at the end, with a FULL_STATE_DICT under FSDP
   std::int64_t num_steps = 2;  ///< optimizer steps that are run; the first has no optimizer state yet
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };

@@ -94,6 +94,13 @@ class StackProfile {
   /// The norm of the gradients is worked out where nothing is clipped too, by clipping at infinity. transformers
   /// trainer.py, _get_grad_norm of 5.24 (4.57 does not).
   bool always_works_out_norm() const { return v_.transformers >= Version{5, 0, 0}; }
+  /// The loss of evaluation is divided by a number of tokens, which is counted for it: so in transformers 4.57, in 4.48
+  /// it is a mean (trainer.py, prediction_step).
+  bool evaluation_counts_items() const { return counts_items_on_device() && v_.transformers >= Version{4, 57, 0}; }
+  /// max_shard_size of save_pretrained: 5 GB, from 5.0 on 50 GB. transformers modeling_utils.py.
+  std::uint64_t saved_file_bytes() const {
+    return v_.transformers >= Version{5, 0, 0} ? 50'000'000'000 : 5'000'000'000;
+  }
   /// The running sum of losses is added to in place. transformers trainer.py, 5.0.
   bool adds_loss_in_place() const { return v_.transformers >= Version{5, 0, 0}; }
   /// That number is divided once more, by what the ranks share, which makes it a float. transformers trainer.py, 5.0.

@@ -79,20 +79,31 @@ Json checkpointing_json(GradientCheckpointing checkpointing) {
   return {{"use_reentrant", checkpointing == GradientCheckpointing::reentrant}};
 }
 
+Json evaluation_json(const EvaluationSpec& evaluation) {
+  Json out{{"per_device_eval_batch_size", evaluation.per_device_eval_batch_size},
+           {"prediction_loss_only", evaluation.prediction_loss_only}};
+  if (evaluation.num_samples != 0) out["num_samples"] = evaluation.num_samples;
+  if (evaluation.eval_accumulation_steps) out["eval_accumulation_steps"] = *evaluation.eval_accumulation_steps;
+  return out;
+}
+
 Json training_json(const TrainingSpec& training) {
-  return {{"micro_batch_size", training.micro_batch_size},
-          {"seq_len", training.seq_len},
-          {"gradient_accumulation_steps", training.gradient_accumulation_steps},
-          {"sync_each_batch", training.sync_each_batch},
-          {"gradient_checkpointing", checkpointing_json(training.gradient_checkpointing)},
-          {"mixed_precision", training.bf16   ? "bf16"
-                              : training.fp16 ? "fp16"
-                                              : "no"},
-          {"optimizer", training.optimizer.name},
-          {"max_grad_norm", training.max_grad_norm},
-          {"attn_implementation", name_of(training.attention)},
-          {"loss", name_of(training.loss)},
-          {"num_steps", training.num_steps}};
+  Json out{{"micro_batch_size", training.micro_batch_size},
+           {"seq_len", training.seq_len},
+           {"gradient_accumulation_steps", training.gradient_accumulation_steps},
+           {"sync_each_batch", training.sync_each_batch},
+           {"gradient_checkpointing", checkpointing_json(training.gradient_checkpointing)},
+           {"mixed_precision", training.bf16   ? "bf16"
+                               : training.fp16 ? "fp16"
+                                               : "no"},
+           {"optimizer", training.optimizer.name},
+           {"max_grad_norm", training.max_grad_norm},
+           {"attn_implementation", name_of(training.attention)},
+           {"loss", name_of(training.loss)},
+           {"num_steps", training.num_steps}};
+  if (training.evaluation) out["evaluation"] = evaluation_json(*training.evaluation);
+  if (training.saves_model) out["save"] = {{"state_dict_type", "FULL_STATE_DICT"}};
+  return out;
 }
 
 Json cluster_json(const ClusterSpec& cluster) {

@@ -121,7 +121,24 @@ std::string_view report_schema() {
             "max_grad_norm": {"type": "number"},
             "attn_implementation": {"type": "string"},
             "loss": {"type": "string"},
-            "num_steps": {"type": "integer", "minimum": 1}
+            "num_steps": {"type": "integer", "minimum": 1},
+            "evaluation": {
+              "type": "object",
+              "description": "absent: none",
+              "required": ["per_device_eval_batch_size", "prediction_loss_only"],
+              "properties": {
+                "per_device_eval_batch_size": {"type": "integer", "minimum": 1},
+                "prediction_loss_only": {"type": "boolean"},
+                "num_samples": {"type": "integer", "minimum": 1},
+                "eval_accumulation_steps": {"type": "integer", "minimum": 1}
+              }
+            },
+            "save": {
+              "type": "object",
+              "description": "absent: nothing is saved",
+              "required": ["state_dict_type"],
+              "properties": {"state_dict_type": {"const": "FULL_STATE_DICT"}}
+            }
           }
         },
         "cluster": {

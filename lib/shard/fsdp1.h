@@ -22,6 +22,7 @@ class Fsdp1Runtime final : public ShardingRuntime {
   CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                          const Tensor& num_items, const RunOptions& options) override;
   Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) override;
+  StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
 
  private:
   Fsdp1Options options_;

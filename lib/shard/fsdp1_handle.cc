@@ -128,7 +128,7 @@ void FlatParamHandle::init_attributes(Context& ctx) {
   if (!shards()) return;
   const std::int64_t padded = shard_numel_ * options_->world_size;
   full_ = without_memory(ctx, padded, compute_dtype(), Op::unsharded_parameter);
-  if (mixed_precision()) without_memory(ctx, padded, original_dtype_, Op::unsharded_parameter);
+  if (mixed_precision()) full_precision_ = without_memory(ctx, padded, original_dtype_, Op::unsharded_parameter);
 }
 
 void FlatParamHandle::pre_unshard(Context& ctx) {

@@ -10,6 +10,7 @@
 #include "autograd/node.h"
 #include "nn/parameter.h"
 #include "shard/fsdp1_options.h"
+#include "shard/state_dict.h"
 
 namespace qlp {
 
@@ -46,6 +47,13 @@ class FlatParamHandle {
 
   /// Takes a gradient that is ready on the device over into the one on the host.
   void offload_gradient(Context& ctx, const Tensor& gradient);
+  /// Gathers the flat parameter in its own dtype, outside of the step, and takes it to the host; without `keeps` it
+  /// goes at once (_unshard_fsdp_state_params with offload_to_cpu and rank0_only).
+  void summon(Context& ctx, bool keeps);
+  /// What was taken to the host comes back for a moment (to_cpu), then the shard is in its place.
+  void dismiss(Context& ctx);
+  /// Copies of the parameters, of what is on the host.
+  void clone_parameters(Context& ctx, std::vector<StateDictEntry>& out) const;
 
   /// The tensors that an optimizer may be given: the original parameters, or the flat one.
   std::vector<Tensor> parameters() const;
@@ -85,6 +93,8 @@ class FlatParamHandle {
   void shard(Context& ctx);
   bool mixed_precision() const { return compute_dtype() != original_dtype_; }
   DType compute_dtype() const { return options_->mixed_precision.param_dtype.value_or(original_dtype_); }
+  /// The gathered parameter in its own dtype.
+  const Tensor& full_precision() const { return mixed_precision() ? full_precision_ : full_; }
   bool needs_unshard() const { return shards() && full_.storage().bytes() == 0; }
   void offload(Context& ctx);
   void move_to_device(Context& ctx);
@@ -102,7 +112,10 @@ class FlatParamHandle {
   Tensor flat_;         ///< the FlatParameter; its memory changes
   Tensor local_shard_;  ///< what this rank keeps
   Tensor low_precision_shard_;
-  Tensor full_;  ///< gathered; without memory most of the time
+  Tensor full_;            ///< gathered; without memory most of the time
+  Tensor full_precision_;  ///< under mixed precision: gathered as it is saved
+  Tensor on_host_;         ///< what is summoned
+  bool drops_summoned_ = true;
   std::optional<Tensor> saved_grad_;
   Tensor host_grad_;  ///< offloaded: of the shard, kept from the first pass on
   /// SHARD_GRAD_OP: modules go on holding whole parameters between the forward and the backward pass.

@@ -48,6 +48,23 @@ void Fsdp1Tree::make_unit(Context& ctx, Module& module, bool is_root) {
   by_module_.emplace(&module, std::move(unit));
 }
 
+/// A unit is on the host while those below it are gathered, and is cloned when they are done.
+void Fsdp1Tree::gather_state(Context& ctx, Module& module, bool keeps, StateDict& out) {
+  const auto unit = by_module_.find(&module);
+  FlatParamHandle* handle = unit == by_module_.end() ? nullptr : &unit->second->handle();
+  if (handle != nullptr) {
+    ctx.device.synchronize();
+    handle->summon(ctx, keeps);
+  }
+  for (const auto& parameter : module.own_parameters())
+    if (parameter->quant && parameter->quant->double_quant)
+      out.clones.push_back(empty_like(ctx, parameter->quant->nested_code, Op::clone));
+  for (Module* child : module.children()) gather_state(ctx, *child, keeps, out);
+  if (handle == nullptr) return;
+  if (keeps) handle->clone_parameters(ctx, out.entries);
+  handle->dismiss(ctx);
+}
+
 /// _lazy_init
 void Fsdp1Tree::begin(Context& ctx) {
   if (std::exchange(begun_, true)) return;

@@ -43,11 +43,12 @@ class Fsdp2Group {
   void finalize();
   /// In a recomputation of torch 2.14: gathers if somebody has resharded.
   void gather_if_sharded(Context& ctx);
+  /// Drops what is gathered, if this pass gives it up.
+  void reshard();
 
  private:
   void unshard(Context& ctx);
   void wait_for_unshard(Context& ctx);
-  void reshard();
   void prefetch_previous(Context& ctx);
   std::vector<UnshardedGrad> take_grads();
   bool gathers() const { return options_.world_size > 1 || !options_.behaviour.copies_on_one_rank; }

@@ -5,11 +5,10 @@
 
 #include "autograd/node.h"
 #include "base/rounding.h"
+#include "tensor/collective.h"
 #include "tensor/factories.h"
 
 namespace qlp {
-namespace {}  // namespace
-
 Fsdp2Param::Fsdp2Param(Context& ctx, Parameter& parameter, const Tensor& whole, const Fsdp2Options& options)
     : parameter_(&parameter), options_(&options), shape_(whole.shape()) {
   const std::int64_t padded = ceil_div(shape_[0], options.world_size);
@@ -47,6 +46,17 @@ void Fsdp2Param::reset_shard(Context& ctx) {
   shard_data_ = empty(ctx, shard_data_.shape(), sharded_.dtype(), Op::zeros);
   // The optimizer holds the tensor: it stays, on the new storage.
   sharded_.impl()->storage = shard_data_.impl()->storage;
+}
+
+Tensor Fsdp2Param::gathered_for_saving(Context& ctx) const {
+  const Scoped category(ctx.category, Category::gathered_weights);
+  const std::int64_t rows = shard_data_.size(0);
+  // Shard._to_replicate_tensor: ranks with fewer rows pad them first.
+  const Tensor padded =
+      sharded_.size(0) < rows ? empty(ctx, shape_.with(0, rows), sharded_.dtype(), Op::pad) : Tensor();
+  Tensor whole = empty(ctx, shape_.with(0, rows * options_->group().size), sharded_.dtype(), Op::all_gather);
+  communicate(ctx, Collective::all_gather, options_->group(), whole);
+  return whole.shape() == shape_ ? whole : whole.narrow(0, shape_[0]);
 }
 
 std::optional<DType> Fsdp2Param::param_dtype() const {

@@ -39,6 +39,9 @@ class Fsdp2Param {
   /// Set if gradients are reduced in another dtype than they are computed in.
   std::optional<DType> reduce_dtype() const;
 
+  /// DTensor.full_tensor(): this rank's part, padded where the last ones are shorter, gathered from all ranks.
+  Tensor gathered_for_saving(Context& ctx) const;
+
   /// Takes memory for the whole parameter, padded.
   void allocate_unsharded(Context& ctx);
   void to_unsharded();

@@ -22,15 +22,10 @@ std::vector<Tensor> placeholders(Context& ctx, CausalLm& model, bool copies) {
   return out;
 }
 
-/// state_dict() clones the nested table of each 4-bit weight on the way (bitsandbytes functional.py,
-/// QuantState.as_dict).
-std::vector<Tensor> cloned_nested_codes(Context& ctx, CausalLm& model) {
+/// The state dict that is looked at before anything is cut.
+std::vector<Tensor> with_clones(Context& ctx, CausalLm& model) {
   const Scoped category(ctx.category, Category::workspace);
-  std::vector<Tensor> out;
-  for (const Parameter* parameter : model.parameters())
-    if (parameter->quant && parameter->quant->double_quant)
-      out.push_back(empty_like(ctx, parameter->quant->nested_code, Op::clone));
-  return out;
+  return cloned_nested_codes(ctx, model);
 }
 
 /// A partial norm becomes one of all ranks: powers are summed, and the root is taken (_ops/_math_ops.py, _NormPartial).
@@ -50,7 +45,7 @@ void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
   const Scoped grad_mode(ctx.grad_enabled, false);
   const std::vector<Tensor> in_optimizer = placeholders(ctx, model, preparation_.copies_in_optimizer);
   if (preparation_.upcast == Fsdp2Upcast::trained_parameters) upcast_trained(ctx, model);
-  const std::vector<Tensor> state_dict = cloned_nested_codes(ctx, model);
+  const std::vector<Tensor> clones = with_clones(ctx, model);
   fully_shard_.begin(model, [&](const Parameter& p) { return preparation_.ignores_quantized && p.quantize; });
   {
     const Scoped place(ctx.place, preparation_.loads_state_dict ? Place::meta : ctx.place);
@@ -77,6 +72,25 @@ void Fsdp2Runtime::load_state_dict(Context& ctx, CausalLm& model) {
     const Tensor earlier = parameter->tensor;
     shard->load(ctx);
   }
+}
+
+/// get_model_state_dict: what is unsharded goes first, then each parameter is gathered, copied to the host by the first
+/// rank, and dropped (torch/distributed/_state_dict_utils.py, _gather_state_dict). Tied names come out apart.
+StateDict Fsdp2Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
+  fully_shard_.reshard();
+  std::vector<const Parameter*> names;
+  for (const Parameter* parameter : model.parameters()) names.push_back(parameter);
+  const Parameter& embedding = model.parts().embedding->weight();
+  if (&embedding == &model.parts().head->weight()) names.push_back(&embedding);
+  StateDict out;
+  // A DTensor knows nothing of the quant state of what it was made from: only whole weights bring theirs.
+  if (preparation_.ignores_quantized) out.clones = with_clones(ctx, model);
+  for (const Parameter* parameter : names) {
+    const Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
+    const Tensor whole = shard ? shard->gathered_for_saving(ctx) : parameter->tensor;
+    if (keeps) out.entries.push_back({parameter, to_host(ctx, whole)});
+  }
+  return out;
 }
 
 void Fsdp2Runtime::upcast_trained(Context& ctx, CausalLm& model) const {

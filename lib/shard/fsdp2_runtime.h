@@ -19,6 +19,7 @@ class Fsdp2Runtime final : public ShardingRuntime {
   CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                          const Tensor& num_items, const RunOptions& options) override;
   Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) override;
+  StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
 
  private:
   void load_state_dict(Context& ctx, CausalLm& model);

@@ -64,6 +64,11 @@ void FullyShard::end(Module& root) {
   });
 }
 
+void FullyShard::reshard() {
+  for (const auto& state : states_)
+    if (Fsdp2Group* group = state->group()) group->reshard();
+}
+
 Fsdp2Param* FullyShard::shard_of(const Parameter& parameter) const {
   const auto found = shard_of_.find(&parameter);
   return found == shard_of_.end() ? nullptr : found->second;

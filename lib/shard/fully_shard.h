@@ -34,6 +34,8 @@ class FullyShard {
   Fsdp2Param* shard_of(const Parameter& parameter) const;
   /// The group whose hooks stand on a module; null where there is none.
   Fsdp2Group* group_of(const Module& module) const;
+  /// Every group drops what it has gathered.
+  void reshard();
   /// set_requires_gradient_sync
   void set_reduces(bool reduces);
 

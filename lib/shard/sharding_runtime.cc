@@ -30,6 +30,16 @@ Tensor ShardingRuntime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& 
   return qlp::clip_grad_norm(ctx, parameters);
 }
 
+/// The tensors themselves; only the rank that writes asks for them.
+StateDict ShardingRuntime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
+  StateDict out;
+  if (!keeps) return out;
+  for (const Parameter* parameter : model.parameters()) out.entries.push_back({parameter, parameter->tensor});
+  const Scoped category(ctx.category, Category::workspace);
+  out.clones = cloned_nested_codes(ctx, model);
+  return out;
+}
+
 void ShardingRuntime::zero_grad(Context&, const std::vector<Tensor>& parameters) {
   for (const Tensor& parameter : parameters) set_grad(parameter, Tensor());
 }

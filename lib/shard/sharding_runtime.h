@@ -6,6 +6,7 @@
 #include "base/diagnostic.h"
 #include "nn/causal_lm.h"
 #include "optim/clip_grad_norm.h"
+#include "shard/state_dict.h"
 #include "tensor/context.h"
 
 namespace qlp {
@@ -44,6 +45,9 @@ class ShardingRuntime {
   virtual Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters);
   /// Drops the gradients of `parameters`.
   virtual void zero_grad(Context&, const std::vector<Tensor>& parameters);
+  /// The model as accelerator.get_state_dict() gives it for a FULL_STATE_DICT. Without `keeps` (ranks other than the
+  /// first) the rank only takes part, and nothing is left of what was gathered.
+  virtual StateDict state_dict(Context& ctx, CausalLm& model, bool keeps);
 };
 
 }  // namespace qlp

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "shard/state_dict.h"
 #include "step/load_order.h"
 #include "tensor/factories.h"
 
@@ -66,14 +67,6 @@ void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& optio
   quantize(ctx, parameter, again, *quantizer);
 }
 
-/// state_dict() packs each quant state as one tensor and clones the nested table on the way.
-void clone_nested_codes(Context& ctx, Module& module) {
-  std::vector<Tensor> clones;
-  for (const Parameter* parameter : module.parameters())
-    if (parameter->quant && parameter->quant->double_quant)
-      clones.push_back(empty_like(ctx, parameter->quant->nested_code, Op::clone));
-}
-
 bool has_quantized(Module& module) {
   for (const Parameter* parameter : module.parameters())
     if (parameter->quant) return true;
@@ -126,11 +119,11 @@ void take_off_gpu(Context& ctx, Parameter& parameter, bool keeps) {
 /// accelerate's dispatch_model: looks at the state dict (before 4.5x once more for every module that has hooks).
 void dispatch(Context& ctx, CausalLm& model, const LoadOptions& options) {
   const LoadBehaviour& behaviour = options.behaviour;
-  if (behaviour.loader != Loader::by_name) clone_nested_codes(ctx, model);
+  if (behaviour.loader != Loader::by_name) cloned_nested_codes(ctx, model);
   make_buffers(ctx, model, options.dtype, Place::device);
   if (behaviour.loader == Loader::by_tensor)
     model.visit([&](Module& module) {
-      if (has_quantized(module)) clone_nested_codes(ctx, module);
+      if (has_quantized(module)) cloned_nested_codes(ctx, module);
     });
 }
 

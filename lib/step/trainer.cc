@@ -43,7 +43,7 @@ void Trainer::prepare(Context& ctx) {
 void Trainer::train(Context& ctx) {
   for (std::int64_t step = 1; step <= options_.num_steps; ++step) {
     if (step > 1) begin_phase_("micro" + std::to_string(micro_ + 1) + ".forward");
-    count_items(ctx);
+    if (options_.item_count != ItemCount::host_number) num_items_ = counted_items(ctx);
     const std::int64_t last = options_.gradient_accumulation_steps;
     for (std::int64_t i = 1; i <= last; ++i) {
       micro_step(ctx, i == last || options_.sync_each_batch);
@@ -74,8 +74,7 @@ void Trainer::make_optimizer(Context& ctx) {
   optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
 }
 
-void Trainer::count_items(Context& ctx) {
-  if (options_.item_count == ItemCount::host_number) return;
+Tensor Trainer::counted_items(Context& ctx) const {
   Tensor counted = from_host(ctx, {}, DType::int64);
   if (options_.averages_tokens && options_.world_size > 1) {
     Tensor gathered;
@@ -90,21 +89,23 @@ void Trainer::count_items(Context& ctx) {
     counted = scalar(ctx, DType::int64, Op::sum);
   }
   if (options_.item_count == ItemCount::device_float) counted = scalar(ctx, DType::float32, Op::div);
-  num_items_ = std::move(counted);
+  return counted;
 }
 
-Tensor Trainer::compute_loss(Context& ctx, const Tensor& ids, const Tensor& labels) {
+CausalLmOutput Trainer::compute_loss(Context& ctx, const Tensor& ids, const Tensor& labels, const Tensor& num_items,
+                                     const RunOptions& run) {
   CausalLmOutput output;
   {
     const AutocastRegion autocast(ctx, options_.autocast);
-    output = runtime_.forward(ctx, model_, ids, labels, num_items_, options_.run);
+    output = runtime_.forward(ctx, model_, ids, labels, num_items, run);
   }
   if (options_.outputs_to_fp32 && output.logits.defined()) {
     const Scoped category(ctx.category, Category::logits_and_loss);
     output.logits = to(ctx, output.logits, DType::float32);
   }
-  if (!options_.averages_tokens || options_.item_count == ItemCount::host_number) return output.loss;
-  return scale_in_place(ctx, output.loss);  // by the number of processes
+  if (options_.averages_tokens && num_items.defined())
+    output.loss = scale_in_place(ctx, output.loss);  // by the number of processes
+  return output;
 }
 
 void Trainer::micro_step(Context& ctx, bool sync) {
@@ -114,7 +115,7 @@ void Trainer::micro_step(Context& ctx, bool sync) {
   const Shape batch{options_.micro_batch_size, options_.seq_len};
   Tensor ids = from_host(ctx, batch, DType::int64);
   Tensor labels = from_host(ctx, batch, DType::int64);
-  Tensor loss = compute_loss(ctx, ids, labels);
+  Tensor loss = compute_loss(ctx, ids, labels, num_items_, options_.run).loss;
   begin_phase_("micro" + std::to_string(micro_) + ".backward");
   if (!options_.keeps_inputs) ids.reset(), labels.reset();
   {
@@ -126,6 +127,31 @@ void Trainer::micro_step(Context& ctx, bool sync) {
     step_loss_ = scalar(ctx, DType::float32, Op::div);
   else
     step_loss_ = loss.alias();
+}
+
+void Trainer::evaluate(Context& ctx) {
+  begin_phase_("evaluation");
+  const Scoped grad_mode(ctx.grad_enabled, false);
+  const Scoped training(ctx.training, false);
+  evaluation_loop(ctx, *options_.evaluation, [this](Context& c) { return predict(c); });
+}
+
+/// prediction_step
+Prediction Trainer::predict(Context& ctx) {
+  const Scoped category(ctx.category, Category::activations);
+  const Shape batch{options_.evaluation->batch_size, options_.seq_len};
+  const Tensor ids = from_host(ctx, batch, DType::int64);
+  const Tensor labels = from_host(ctx, batch, DType::int64);
+  const Tensor num_items = options_.evaluation_counts_items ? counted_items(ctx) : Tensor();
+  RunOptions run = options_.run;
+  run.checkpointing = Checkpointing::none;
+  run.input_requires_grad = false;
+  const CausalLmOutput output = compute_loss(ctx, ids, labels, num_items, run);
+  const Scoped results(ctx.category, Category::logits_and_loss);
+  Prediction prediction;
+  prediction.loss = scalar(ctx, output.loss.dtype(), Op::mean);
+  if (options_.evaluation->keeps_predictions) prediction.logits = output.logits, prediction.labels = labels.alias();
+  return prediction;
 }
 
 /// The running sum, behind a filter for losses that are not numbers, for whose answer the host waits.

@@ -12,6 +12,7 @@
 #include "optim/grad_scaler.h"
 #include "optim/optimizer.h"
 #include "shard/sharding_runtime.h"
+#include "step/evaluation.h"
 
 namespace qlp {
 
@@ -45,6 +46,8 @@ struct TrainerOptions {
   bool divides_reported_loss = false;  ///< what is added up is the loss over the accumulation steps
   bool outputs_to_fp32 = false;        ///< accelerate converts what the forward pass returns
   RunOptions run;
+  std::optional<EvaluationOptions> evaluation;
+  bool evaluation_counts_items = true;  ///< the loss of evaluation is divided by a count too
 };
 
 class Trainer {
@@ -55,18 +58,22 @@ class Trainer {
   void prepare(Context& ctx);
   /// All steps.
   void train(Context& ctx);
+  /// Trainer.evaluate(), after training.
+  void evaluate(Context& ctx);
   /// Of the optimizer, beside the allocator's memory.
   Bytes managed_state() const { return optimizer_->managed_state(); }
 
  private:
   void make_optimizer(Context& ctx);
-  void count_items(Context& ctx);
+  Tensor counted_items(Context& ctx) const;
   void micro_step(Context& ctx, bool sync);
   void add_up_loss(Context& ctx);
   void optimizer_step(Context& ctx);
   void touch_updated(Context& ctx) const;
   void store_flos(Context& ctx);
-  Tensor compute_loss(Context& ctx, const Tensor& ids, const Tensor& labels);
+  CausalLmOutput compute_loss(Context& ctx, const Tensor& ids, const Tensor& labels, const Tensor& num_items,
+                              const RunOptions& run);
+  Prediction predict(Context& ctx);
 
   CausalLm& model_;
   ShardingRuntime& runtime_;

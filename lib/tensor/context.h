@@ -37,6 +37,7 @@ struct Context {
   Place place = Place::device;  ///< of new tensors
   LaunchThread thread = LaunchThread::main;
   bool grad_enabled = true;
+  bool training = true;  ///< nn.Module.training of the whole model
   /// What runs is given up and only on its way out (checkpoint's early stop): it takes no memory, leaves no nodes and
   /// runs no hooks. An exception would do the same at a hundred times the cost of the few operations that are left.
   bool abandoned = false;

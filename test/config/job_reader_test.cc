@@ -140,6 +140,19 @@ TEST_CASE("config/job_reader: all of a QLoRA job") {
   CHECK(j.cluster.gpu.compute_capability == 90);
 }
 
+TEST_CASE("config/job_reader: evaluation and saving, by the names of their owners") {
+  const auto with = [](const std::string& more) {
+    return job(replaced(minimal(""), "seq_len: 2048", "seq_len: 2048, " + more)).training;
+  };
+  CHECK_FALSE(with("num_steps: 1").evaluation);
+  CHECK_FALSE(with("num_steps: 1").saves_model);
+  CHECK(with("evaluation: {}").evaluation == EvaluationSpec{});
+  CHECK(with("evaluation: {prediction_loss_only: false, num_samples: 9, eval_accumulation_steps: 3}").evaluation ==
+        EvaluationSpec{.prediction_loss_only = false, .num_samples = 9, .eval_accumulation_steps = 3});
+  CHECK(with("save: {}").saves_model);
+  CHECK(with("save: {state_dict_type: FULL_STATE_DICT}").saves_model);
+}
+
 TEST_CASE("config/job_reader: defaults that follow a version") {
   const auto with = [](const std::string& stack) {
     return job(

@@ -85,6 +85,11 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
                               .max_grad_norm = 0.3,
                               .attention = Attention::flash_attention_2,
                               .loss = Loss::chunked,
+                              .evaluation = EvaluationSpec{.per_device_eval_batch_size = 3,
+                                                           .prediction_loss_only = false,
+                                                           .num_samples = 5,
+                                                           .eval_accumulation_steps = 2},
+                              .saves_model = true,
                               .num_steps = 7};
   job.cluster.gpu.compute_capability = 120;
   job.cluster.gpu.capacity = Bytes{12345678901};

@@ -80,6 +80,8 @@ inline JobSpec sample_job() {
   job.adapter->rank_pattern["q_proj"] = 8;
   job.training.seq_len = 128;
   job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
+  job.training.evaluation = EvaluationSpec{.num_samples = 100, .eval_accumulation_steps = 4};
+  job.training.saves_model = true;
   job.cluster.gpu = *find_gpu("H100 SXM5 80GB");
   job.cluster.world_size = 8;
   return job;

@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "estimate/estimate.h"
+#include "estimate/small_jobs.h"
+
+using namespace qlp;
+
+namespace {
+
+/// Llama 3.2 1B cut to two layers, as the real libraries ran it on a null GPU (torch 2.8.0, transformers 4.57.1,
+/// peft 0.18.0, accelerate 1.15.0), with bf16 and 128 tokens.
+JobSpec two_layers(std::int64_t world_size) {
+  JobSpec job;
+  job.model = {.family = Family::llama,
+               .hidden_size = 2048,
+               .intermediate_size = 8192,
+               .num_hidden_layers = 2,
+               .num_attention_heads = 32,
+               .num_key_value_heads = 8,
+               .head_dim = 64,
+               .vocab_size = 128256,
+               .max_position_embeddings = 131072,
+               .tie_word_embeddings = true,
+               .checkpoint_dtype = DType::bfloat16};
+  job.training.seq_len = 128;
+  job.training.bf16 = true;
+  job.cluster.world_size = world_size;
+  job.cluster.gpu.capacity = Bytes{std::uint64_t{80} << 30};
+  job.stack = {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
+  return job;
+}
+
+AdapterSpec lora() {
+  AdapterSpec adapter;
+  adapter.r = 16;
+  adapter.all_linear = true;
+  return adapter;
+}
+
+PlanReport run(JobSpec job, NamedPlan plan) {
+  job.plans = {std::move(plan)};
+  Report report = estimate(job);
+  REQUIRE_MESSAGE(report.plans.front().applicable(), report.plans.front().reason());
+  return report.plans.front();
+}
+
+const PhaseReport* find(const PlanReport& plan, std::string_view name) {
+  const auto& phases = plan.ranks.front().phases;
+  const auto found = std::ranges::find(phases, name, &PhaseReport::name);
+  return found == phases.end() ? nullptr : &*found;
+}
+
+const PhaseReport& phase(const PlanReport& plan, std::string_view name) {
+  const PhaseReport* found = find(plan, name);
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+const NamedPlan kSingle{"single", Single{}}, kDdp{"ddp", Ddp{}}, kFsdp1{"fsdp1-full-shard", Fsdp1{}},
+    kFsdp2{"fsdp2", Fsdp2{}};
+
+}  // namespace
+
+TEST_CASE("estimate/phases: a job that asks for neither ends after training") {
+  const PlanReport plan = run(two_layers(1), kSingle);
+  CHECK(plan.ranks.front().phases.back().name == "end");
+}
+
+TEST_CASE("estimate/phases: evaluation leaves FSDP's root gathered; what is held is as in the real libraries") {
+  struct Row {
+    NamedPlan plan;
+    std::int64_t ranks;
+    std::uint64_t held;
+  };
+  const Row rows[] = {{kDdp, 2, 808210560}, {kFsdp1, 4, 738763844}, {kFsdp2, 4, 738763904}};
+  for (const Row& row : rows) {
+    JobSpec job = two_layers(row.ranks);
+    job.adapter = lora();
+    job.training.evaluation = EvaluationSpec{.num_samples = 96};
+    job.loading = Loading::gpu;
+    CHECK(phase(run(job, row.plan), "evaluation").held.requested == Bytes{row.held});
+  }
+}
+
+TEST_CASE("estimate/phases: saving gathers unit by unit under FSDP1, parameter by parameter under FSDP2") {
+  JobSpec job = two_layers(4);
+  job.loading = Loading::gpu;
+  job.training.saves_model = true;
+  {
+    JobSpec full = job;
+    full.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
+    const PlanReport plan = run(full, kFsdp1);
+    CHECK(phase(plan, "end").held.requested == Bytes{1554292804});
+    CHECK(phase(plan, "save").peak.requested == Bytes{2220660804});
+    CHECK(phase(plan, "save").held.requested == Bytes{1169979460});  // gradients that were kept are gone
+  }
+  job.adapter = lora();
+  job.training.evaluation = EvaluationSpec{};
+  const PlanReport plan = run(job, kFsdp2);
+  CHECK(phase(plan, "save").peak.requested == Bytes{738763904});
+  CHECK(phase(plan, "save").held.requested == Bytes{213423232});  // the root is cut again
+}
+
+TEST_CASE("estimate/phases: only the first rank holds the gathered model, on the host") {
+  JobSpec job = two_layers(4);
+  job.training.saves_model = true;
+  job.adapter = lora();
+  const std::uint64_t base = 768626688;  // 16-bit weights of the base
+  for (const NamedPlan& plan : {kFsdp1, kFsdp2}) {
+    const HostReport host = *run(job, plan).host;
+    CHECK(host.rank0.phase == "save");
+    CHECK(host.rank0.peak.count() > base);
+    REQUIRE(host.others);
+    CHECK(host.others->peak.count() < base / 10);
+  }
+  // Adapters alone leave the GPU where nothing was cut.
+  const HostReport host = *run(job, kDdp).host;
+  CHECK(host.rank0.categories[static_cast<std::size_t>(Category::adapter)].count() > 0);
+  CHECK(host.rank0.peak.count() < base / 10);
+}
+
+TEST_CASE("estimate/phases: files are written one after the other") {
+  JobSpec job = two_layers(1);
+  job.model.num_hidden_layers = 80;
+  job.training.saves_model = true;
+  const auto host_peak = [&job] { return phase(run(job, kSingle), "save").host_peak.count(); };
+  job.stack.transformers = {4, 57, 1};
+  CHECK(host_peak() <= 5'000'000'000);
+  job.stack.transformers = {5, 24, 0};
+  CHECK(host_peak() > 5'000'000'000);
+}
+
+TEST_CASE("estimate/phases: kept predictions grow with the evaluation set, unless they go to the host") {
+  JobSpec job = two_layers(2);
+  job.adapter = lora();
+  const auto peak = [&job](std::int64_t samples, std::optional<std::int64_t> accumulation, bool loss_only) {
+    job.training.evaluation = EvaluationSpec{.per_device_eval_batch_size = 2,
+                                             .prediction_loss_only = loss_only,
+                                             .num_samples = samples,
+                                             .eval_accumulation_steps = accumulation};
+    return phase(run(job, kDdp), "evaluation").peak.requested.count();
+  };
+  const std::uint64_t batch = std::uint64_t{2} * 2 * 128 * 128256 * 4;  // of both ranks, in float32
+  CHECK(peak(80, {}, false) - peak(40, {}, false) >= 2 * 10 * batch);   // what was there, and with the new batch
+  CHECK(peak(80, 4, false) == peak(40, 4, false));
+  CHECK(peak(80, {}, true) - peak(40, {}, true) < 4096);
+  CHECK(peak(80, 4, false) < peak(80, {}, false));
+}
+
+TEST_CASE("estimate/phases: dropout is off in evaluation") {
+  JobSpec job = two_layers(1);
+  job.adapter = lora();
+  job.training.evaluation = EvaluationSpec{};
+  const auto peak = [&job] { return phase(run(job, kSingle), "evaluation").peak.requested; };
+  const Bytes without = peak();
+  job.adapter->lora_dropout = 0.5;
+  CHECK(peak() == without);
+}
+
+TEST_CASE("estimate/phases: what is not worked out is refused") {
+  JobSpec job = two_layers(1);
+  job.training.evaluation = EvaluationSpec{};
+  job.training.loss = Loss::liger;
+  job.plans = {kSingle};
+  CHECK(estimate(job).plans.front().reason().find("evaluation with Liger") != std::string::npos);
+  job = two_layers(1);
+  job.training.saves_model = true;
+  job.plans = {kFsdp1};
+  CHECK(estimate(job).plans.front().reason().find("offload_to_cpu=True and NO_SHARD") != std::string::npos);
+}
