@@ -70,16 +70,12 @@ Tensor Fsdp1Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& par
   return qlp::clip_grad_norm(ctx, parameters);
 }
 
-/// A tied table is cloned under each of its names.
 StateDict Fsdp1Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
   StateDict out;
   for (Fsdp1Unit* unit : tree_->units()) unit->handle().reset_gradient_if_unused();
-  tree_->gather_state(ctx, model, keeps, out);
   const Parameter& embedding = model.parts().embedding->weight();
-  if (keeps && &embedding == &model.parts().head->weight())
-    for (std::size_t i = 0, count = out.entries.size(); i < count; ++i)
-      if (out.entries[i].parameter == &embedding)
-        out.entries.push_back({&embedding, empty_like(ctx, out.entries[i].tensor, Op::clone)});
+  const bool tied = &embedding == &model.parts().head->weight();
+  tree_->gather_state(ctx, model, {.keeps = keeps, .named_twice = tied ? &embedding : nullptr}, out);
   return out;
 }
 

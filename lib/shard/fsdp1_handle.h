@@ -52,8 +52,8 @@ class FlatParamHandle {
   void summon(Context& ctx, bool keeps);
   /// What was taken to the host comes back for a moment (to_cpu), then the shard is in its place.
   void dismiss(Context& ctx);
-  /// Copies of the parameters, of what is on the host.
-  void clone_parameters(Context& ctx, std::vector<StateDictEntry>& out) const;
+  /// Copies of the parameters, of what is on the host; two of the one that has two names.
+  void clone_parameters(Context& ctx, const Parameter* named_twice, std::vector<StateDictEntry>& out) const;
 
   /// The tensors that an optimizer may be given: the original parameters, or the flat one.
   std::vector<Tensor> parameters() const;

@@ -49,19 +49,19 @@ void Fsdp1Tree::make_unit(Context& ctx, Module& module, bool is_root) {
 }
 
 /// A unit is on the host while those below it are gathered, and is cloned when they are done.
-void Fsdp1Tree::gather_state(Context& ctx, Module& module, bool keeps, StateDict& out) {
+void Fsdp1Tree::gather_state(Context& ctx, Module& module, const StateRequest& request, StateDict& out) {
   const auto unit = by_module_.find(&module);
   FlatParamHandle* handle = unit == by_module_.end() ? nullptr : &unit->second->handle();
   if (handle != nullptr) {
     ctx.device.synchronize();
-    handle->summon(ctx, keeps);
+    handle->summon(ctx, request.keeps);
   }
   for (const auto& parameter : module.own_parameters())
     if (parameter->quant && parameter->quant->double_quant)
       out.clones.push_back(empty_like(ctx, parameter->quant->nested_code, Op::clone));
-  for (Module* child : module.children()) gather_state(ctx, *child, keeps, out);
+  for (Module* child : module.children()) gather_state(ctx, *child, request, out);
   if (handle == nullptr) return;
-  if (keeps) handle->clone_parameters(ctx, out.entries);
+  if (request.keeps) handle->clone_parameters(ctx, request.named_twice, out.entries);
   handle->dismiss(ctx);
 }
 

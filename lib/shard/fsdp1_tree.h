@@ -31,8 +31,12 @@ class Fsdp1Tree {
 
   /// In the order of modules(): the root first, if anything was left for it.
   const std::vector<Fsdp1Unit*>& units() const { return units_; }
+  struct StateRequest {
+    bool keeps = true;                       ///< the first rank
+    const Parameter* named_twice = nullptr;  ///< a tied table
+  };
   /// The whole parameters below `module`, unit by unit (FULL_STATE_DICT, offload_to_cpu, rank0_only).
-  void gather_state(Context& ctx, Module& module, bool keeps, StateDict& out);
+  void gather_state(Context& ctx, Module& module, const StateRequest& request, StateDict& out);
   /// FullyShardedDataParallel.clip_grad_norm_.
   Tensor clip_grad_norm(Context& ctx);
 

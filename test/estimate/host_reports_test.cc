@@ -72,7 +72,8 @@ TEST_CASE("estimate/host_reports: the host holds the quantized 70B model, and it
 
 // bitsandbytes 1252: Llama-3-8B QLoRA, FSDP1 on four GPUs; killed while loading with 16 GB of host memory, then out of
 // memory on the GPU in the backward pass at more than 8192 tokens.
-TEST_CASE("estimate/host_reports: the 8B checkpoint alone fills 16 GB of host memory, 8192 tokens make 10 GB of logits") {
+TEST_CASE(
+    "estimate/host_reports: the 8B checkpoint alone fills 16 GB of host memory, 8192 tokens make 10 GB of logits") {
   JobSpec job = job_on(llama(4096, 14336, 32, 32, 128256), 4, 44);
   job.quantization = QuantizationSpec{.quant_storage = DType::bfloat16};
   job.training.seq_len = 8192;

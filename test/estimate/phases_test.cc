@@ -102,6 +102,9 @@ TEST_CASE("estimate/phases: saving gathers unit by unit under FSDP1, parameter b
   const PlanReport plan = run(job, kFsdp2);
   CHECK(phase(plan, "save").peak.requested == Bytes{738763904});
   CHECK(phase(plan, "save").held.requested == Bytes{213423232});  // the root is cut again
+  CHECK(phase(plan, "save").host_peak == Bytes{1299599360});      // of the state dict, the tied table twice
+  // Under FSDP1 the root's flat parameter is still on the host when its parameters are cloned.
+  CHECK(phase(run(job, kFsdp1), "save").host_peak == Bytes{1299599360 + 525340672});
 }
 
 TEST_CASE("estimate/phases: only the first rank holds the gathered model, on the host") {
