@@ -56,8 +56,9 @@ void Fsdp1Tree::gather_state(Context& ctx, Module& module, const StateRequest& r
     ctx.device.synchronize();
     handle->summon(ctx, request.keeps);
   }
+  // Without original parameters a weight is a plain view, which knows nothing of its quant state.
   for (const auto& parameter : module.own_parameters())
-    if (parameter->quant && parameter->quant->double_quant)
+    if (shared_.options.use_orig_params && parameter->quant && parameter->quant->double_quant)
       out.clones.push_back(empty_like(ctx, parameter->quant->nested_code, Op::clone));
   for (Module* child : module.children()) gather_state(ctx, *child, request, out);
   if (handle == nullptr) return;
