@@ -24,7 +24,8 @@ Tensor embedding_dense_backward(Context& ctx, std::int64_t count, const Shape& t
   const Tensor sorted = int64s(ctx, count), order = int64s(ctx, count);
   {
     const Tensor range = int64s(ctx, count);
-    scratch(ctx, sort_pairs_bytes(count, static_cast<int>(std::bit_width(rows)), traits), Op::sort);
+    const int bits = traits.cuda_toolkit >= 130 ? static_cast<int>(std::bit_width(rows)) : 64;  // all, before CUDA 13
+    scratch(ctx, sort_pairs_bytes(count, bits, traits), Op::sort);
   }
   Tensor result = empty(ctx, table, dtype, Op::embedding_backward);
   const std::int64_t segments = std::min(count, table[0]);
@@ -34,7 +35,7 @@ Tensor embedding_dense_backward(Context& ctx, std::int64_t count, const Shape& t
     scratch(ctx, unique_by_key_bytes(count, traits), Op::embedding_backward);
   }
   const Tensor parts = int64s(ctx, segments), part_starts = int64s(ctx, segments);
-  scratch(ctx, scan_bytes(segments, traits), Op::embedding_backward);
+  scratch(ctx, scan_bytes(segments, DType::int64, traits), Op::embedding_backward);
   const std::int64_t most_parts = count / kRowsPerThread + segments;
   const Tensor part_count = int64s(ctx, 1), offsets = int64s(ctx, most_parts);
   const Tensor sums = empty(ctx, {most_parts, table[1]}, DType::float32, Op::embedding_backward);

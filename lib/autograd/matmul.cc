@@ -51,11 +51,12 @@ struct BmmBackward final : Node {
   SavedTensor a, b;
   Shape a_shape, b_shape;
   DType dtype = DType::float32;
+  Op op = Op::bmm;
   Grads backward(Context& ctx, Grads&) override {
     const Tensor right = b.unpack(ctx), left = a.unpack(ctx);
     Grads out(2);
-    if (wants(1)) out[1] = gemm(ctx, b_shape, a_shape[1], dtype, Op::bmm);
-    if (wants(0)) out[0] = gemm(ctx, a_shape, b_shape[2], dtype, Op::bmm);
+    if (wants(1)) out[1] = gemm(ctx, b_shape, a_shape[-2], dtype, op);
+    if (wants(0)) out[0] = gemm(ctx, a_shape, b_shape[-1], dtype, op);
     return out;
   }
   void release() override { b.release(), a.release(); }
@@ -115,6 +116,25 @@ Tensor linear(Context& ctx, const Tensor& input, const Tensor& stored_weight, co
   return out;
 }
 
+namespace {
+
+/// a x b over the last dimension of a and the last but one of b.
+Tensor product(Context& ctx, const Tensor& a, const Tensor& b, Op op) {
+  const auto node = record<BmmBackward>(ctx, a, b);
+  if (node) {
+    node->a_shape = a.shape(), node->b_shape = b.shape(), node->dtype = a.dtype(), node->op = op;
+    if (node->wants(0)) node->b.save(ctx, b);
+    if (node->wants(1)) node->a.save(ctx, a);
+  }
+  Tensor out = gemm(ctx, a.shape().with(-1, b.size(-1)), a.size(-1), a.dtype(), op);
+  set_history(out, node);
+  return out;
+}
+
+}  // namespace
+
+Tensor mm(Context& ctx, const Tensor& a, const Tensor& b) { return product(ctx, a, b, Op::mm); }
+
 Tensor batched_matmul(Context& ctx, const Tensor& left, const Tensor& right) {
   const Tensor b4 = autocast_low(ctx, right);
   const Tensor a4 = autocast_low(ctx, left);
@@ -122,15 +142,7 @@ Tensor batched_matmul(Context& ctx, const Tensor& left, const Tensor& right) {
   const std::int64_t count = a4.size(0) * a4.size(1);
   const Tensor a = reshape(ctx, a4, {count, a4.size(2), a4.size(3)});
   const Tensor b = reshape(ctx, b4, {count, b4.size(2), b4.size(3)});
-  const auto node = record<BmmBackward>(ctx, a, b);
-  if (node) {
-    node->a_shape = a.shape(), node->b_shape = b.shape(), node->dtype = a.dtype();
-    if (node->wants(0)) node->b.save(ctx, b);
-    if (node->wants(1)) node->a.save(ctx, a);
-  }
-  const Tensor out = gemm(ctx, a.shape().with(-1, b.size(-1)), a.size(2), a.dtype(), Op::bmm);
-  set_history(out, node);
-  return reshape(ctx, out, a4.shape().with(-1, b4.size(-1)));
+  return reshape(ctx, product(ctx, a, b, Op::bmm), a4.shape().with(-1, b4.size(-1)));
 }
 
 }  // namespace qlp

@@ -5,10 +5,10 @@
 namespace qlp {
 namespace {
 
-constexpr std::array<std::string_view, 20> kExperts{
-    "mixtral", "qwen2_moe",   "qwen3_moe", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4",
-    "kimi_k2", "gpt_oss",     "minimax",   "minimax_m2",  "glm4_moe",    "glm_moe_dsa",  "phimoe",
-    "dbrx",    "llama4_text", "olmoe",     "granitemoe",  "jetmoe",      "ernie4_5_moe"};
+constexpr std::array<std::string_view, 18> kExperts{
+    "qwen2_moe", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "kimi_k2",
+    "gpt_oss",   "minimax",     "minimax_m2",  "glm4_moe",     "glm_moe_dsa", "phimoe",
+    "dbrx",      "llama4_text", "olmoe",       "granitemoe",   "jetmoe",      "ernie4_5_moe"};
 constexpr std::array<std::string_view, 14> kOtherInputs{
     "gemma3",   "gemma3n",    "gemma4",   "llama4",       "mistral3", "mllama",  "llava",
     "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "kimi_k25", "pixtral", "phi4_multimodal"};

@@ -28,7 +28,7 @@ struct FamilyRow {
   std::string_view hidden_act;
 };
 
-inline constexpr std::array<FamilyRow, 7> kFamilies{{
+inline constexpr std::array<FamilyRow, 9> kFamilies{{
     {Family::llama, "llama", "LlamaForCausalLM", 11008, 32000, 2048, 0, 0, false, true, true, 0, "silu"},
     {Family::mistral, "mistral", "MistralForCausalLM", 14336, 32000, 131072, 8, 0, false, false, false, 4096, "silu"},
     {Family::qwen2, "qwen2", "Qwen2ForCausalLM", 22016, 151936, 32768, 32, 0, false, false, false, 4096, "silu"},
@@ -37,7 +37,25 @@ inline constexpr std::array<FamilyRow, 7> kFamilies{{
     {Family::phi3, "phi3", "Phi3ForCausalLM", 8192, 32064, 4096, 0, 0, false, false, false, 0, "silu"},
     {Family::gemma2, "gemma2", "Gemma2ForCausalLM", 9216, 256000, 8192, 4, 256, true, true, false, 4096,
      "gelu_pytorch_tanh"},
+    {Family::mixtral, "mixtral", "MixtralForCausalLM", 14336, 32000, 131072, 8, 0, false, false, false, 0, "silu"},
+    {Family::qwen3_moe, "qwen3_moe", "Qwen3MoeForCausalLM", 6144, 151936, 32768, 4, 0, false, true, false, 4096,
+     "silu"},
 }};
+
+/// What a class with a mixture of experts has where a file says nothing.
+struct ExpertDefaults {
+  std::int64_t num_experts;
+  std::int64_t num_experts_per_tok;
+  std::int64_t moe_intermediate_size;  ///< 0: intermediate_size is that of an expert
+  bool norm_topk_prob;
+};
+
+/// None for families without experts.
+constexpr std::optional<ExpertDefaults> expert_defaults(Family family) {
+  if (family == Family::mixtral) return ExpertDefaults{8, 2, 0, true};
+  if (family == Family::qwen3_moe) return ExpertDefaults{128, 8, 768, false};
+  return std::nullopt;
+}
 
 /// Qwen2Config and Qwen3Config: layers from this one on slide, where sliding is enabled.
 inline constexpr std::int64_t kQwenMaxWindowLayers = 28;
@@ -67,6 +85,7 @@ struct ShapeLimits {
   static constexpr std::int64_t kHeadDim = 4096;
   static constexpr std::int64_t kVocab = 100'000'000;
   static constexpr std::int64_t kPositions = 1'000'000'000;
+  static constexpr std::int64_t kExperts = 4096;
 };
 
 }  // namespace qlp

@@ -86,6 +86,15 @@ std::string model_text(const JobSpec& job) {
   lines.add("tie_word_embeddings", m.tie_word_embeddings);
   if (m.attention_bias) lines.add("attention_bias", true);
   if (m.mlp_bias) lines.add("mlp_bias", true);
+  if (m.experts) {
+    lines.add("num_experts", m.experts->num_experts);
+    lines.add("num_experts_per_tok", m.experts->num_experts_per_tok);
+    if (m.family == Family::qwen3_moe) {
+      lines.add("moe_intermediate_size", m.experts->intermediate_size);
+      lines.add("norm_topk_prob", m.experts->norm_topk_prob);
+      lines.add("decoder_sparse_step", m.experts->decoder_sparse_step);
+    }
+  }
   lines.add("sliding_window", m.sliding_window);
   if (m.first_sliding_layer != 0) lines.add("max_window_layers", m.first_sliding_layer);
   if (m.family == Family::gemma2) {

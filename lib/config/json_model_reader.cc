@@ -60,8 +60,9 @@ const FamilyRow* family_of(const ConfigFields& fields) {
   }
   for (auto key : kExpertKeys) {
     const auto* node = fields.find(key);
-    if (!node || node->text == "0" || node->text == "1") continue;
-    refuse_model(fields, key, node, "mixture-of-experts layers are not planned yet");
+    if (!node || node->text == "0" || node->text == "1" || expert_defaults(row->family)) continue;
+    refuse_model(fields, key, node,
+                 "a mixture of experts in the family " + std::string(row->model_type) + " is not planned");
     return nullptr;
   }
   return row;
@@ -91,6 +92,42 @@ void read_heads(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spe
     fields.findings().error("inconsistent-shapes", fields.place_of("num_key_value_heads", fields.find(kKeyValueHeads)),
                             std::to_string(spec.num_attention_heads) + " query heads cannot share " +
                                 std::to_string(spec.num_key_value_heads) + " key and value heads");
+}
+
+/// Mixtral's and Qwen3's mixtures (configuration_mixtral.py, configuration_qwen3_moe.py).
+void read_experts(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spec) {
+  const auto defaults = expert_defaults(row.family);
+  if (!defaults) return;
+  ExpertSpec experts;
+  experts.num_experts =
+      fields.integer_or({"num_local_experts", "num_experts"}, ShapeLimits::kExperts, defaults->num_experts);
+  experts.num_experts_per_tok =
+      fields.integer_or({"num_experts_per_tok"}, ShapeLimits::kExperts, defaults->num_experts_per_tok);
+  experts.intermediate_size = spec.intermediate_size;
+  experts.norm_topk_prob = defaults->norm_topk_prob;
+  if (defaults->moe_intermediate_size) {
+    experts.intermediate_size =
+        fields.integer_or({"moe_intermediate_size"}, ShapeLimits::kIntermediate, defaults->moe_intermediate_size);
+    experts.norm_topk_prob = fields.boolean_or("norm_topk_prob", defaults->norm_topk_prob, true);
+    experts.decoder_sparse_step = fields.integer({"decoder_sparse_step"}, 1, ShapeLimits::kLayers).value_or(1);
+  }
+  if (experts.num_experts_per_tok > experts.num_experts)
+    fields.findings().error("inconsistent-shapes",
+                            fields.place_of("num_experts_per_tok", fields.find("num_experts_per_tok")),
+                            "a token cannot go to " + std::to_string(experts.num_experts_per_tok) + " of " +
+                                std::to_string(experts.num_experts) + " experts");
+  const auto* dense = fields.find("mlp_only_layers");
+  if (dense && !dense->items.empty())
+    fields.findings().error("not-supported", fields.place_of("mlp_only_layers", dense),
+                            "not supported: layers without experts that decoder_sparse_step does not tell");
+  if (fields.boolean_or("output_router_logits", false))
+    fields.findings().error("not-supported",
+                            fields.place_of("output_router_logits", fields.find("output_router_logits")),
+                            "not supported: the routers' own loss");
+  if (fields.number("router_jitter_noise").value_or(0) != 0)
+    fields.findings().error("not-supported", fields.place_of("router_jitter_noise", fields.find("router_jitter_noise")),
+                            "not supported: noise on what the routers read");
+  spec.experts = experts;
 }
 
 bool slides(const TextNode& item) { return item.text == "sliding_attention"; }
@@ -132,10 +169,15 @@ void check_gemma_layers(const ConfigFields& fields) {
 }
 
 void read_window(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spec) {
+  if (row.family == Family::qwen3_moe) {  // all layers or none
+    if (fields.boolean_or("use_sliding_window", false) && !fields.is_null("sliding_window"))
+      spec.sliding_window = fields.integer_or({"sliding_window"}, ShapeLimits::kPositions, row.sliding_window);
+    return;
+  }
   if (row.family == Family::qwen2 || row.family == Family::qwen3)
     return read_qwen_window(fields, row.sliding_window, spec);
   if (row.family == Family::gemma2) check_gemma_layers(fields);
-  const bool reads_it = row.sliding_window != 0 || row.family == Family::phi3;
+  const bool reads_it = row.sliding_window != 0 || row.family == Family::phi3 || row.family == Family::mixtral;
   if (!reads_it || fields.is_null("sliding_window")) return;
   spec.sliding_window = fields.integer({"sliding_window"}, 1, ShapeLimits::kPositions);
   if (fields.find("sliding_window") || row.sliding_window == 0) return;
@@ -257,6 +299,7 @@ Result<ModelDocument> model_from_config(const TextNode& config, const std::strin
   spec.attention_bias = row->reads_attention_bias && fields.boolean_or("attention_bias", false);
   spec.qkv_bias = spec.attention_bias || row->family == Family::qwen2;  // Qwen2 has no field for it
   spec.mlp_bias = row->reads_mlp_bias && fields.boolean_or("mlp_bias", false);
+  read_experts(fields, *row, spec);
   read_window(fields, *row, spec);
   read_rope(fields, *row, spec);
   if (row->family == Family::gemma2) read_softcaps(fields, spec);

@@ -9,10 +9,12 @@ namespace qlp {
 namespace {
 
 /// What read_family_extras reads: not unknown while the family is.
-constexpr std::array<std::string_view, 7> kFamilyExtras{"attention_bias",         "mlp_bias",
-                                                        "sliding_window",         "max_window_layers",
-                                                        "attn_logit_softcapping", "final_logit_softcapping",
-                                                        "partial_rotary_factor"};
+constexpr std::array<std::string_view, 12> kFamilyExtras{"attention_bias",         "mlp_bias",
+                                                         "sliding_window",         "max_window_layers",
+                                                         "attn_logit_softcapping", "final_logit_softcapping",
+                                                         "partial_rotary_factor",  "num_experts",
+                                                         "num_experts_per_tok",    "moe_intermediate_size",
+                                                         "norm_topk_prob",         "decoder_sparse_step"};
 constexpr std::array<DType, 3> kFloats{DType::float32, DType::float16, DType::bfloat16};
 
 void read_heads(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
@@ -42,13 +44,32 @@ std::optional<double> softcap(MapReader& map, std::string_view key, double class
   return map.number_or(key, {}, class_default);
 }
 
+void read_experts(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
+  const auto defaults = expert_defaults(row.family);
+  if (!defaults) return;
+  ExpertSpec experts;
+  experts.num_experts = map.integer_or("num_experts", {2, ShapeLimits::kExperts}, defaults->num_experts);
+  experts.num_experts_per_tok =
+      map.integer_or("num_experts_per_tok", {1, experts.num_experts}, defaults->num_experts_per_tok);
+  experts.intermediate_size = spec.intermediate_size;
+  experts.norm_topk_prob = defaults->norm_topk_prob;
+  if (defaults->moe_intermediate_size) {
+    experts.intermediate_size =
+        map.integer_or("moe_intermediate_size", {1, ShapeLimits::kIntermediate}, defaults->moe_intermediate_size);
+    experts.norm_topk_prob = map.boolean_or("norm_topk_prob", defaults->norm_topk_prob);
+    experts.decoder_sparse_step = map.integer("decoder_sparse_step", {1, ShapeLimits::kLayers}).value_or(1);
+  }
+  spec.experts = experts;
+}
+
 /// Keys that only some families have; anywhere else they are unknown.
 void read_family_extras(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
   if (row.reads_attention_bias) spec.attention_bias = map.boolean("attention_bias").value_or(false);
   spec.qkv_bias = spec.attention_bias || row.family == Family::qwen2;
   if (row.reads_mlp_bias) spec.mlp_bias = map.boolean("mlp_bias").value_or(false);
   const bool qwen = row.family == Family::qwen2 || row.family == Family::qwen3;
-  if (row.sliding_window != 0 || row.family == Family::phi3)
+  read_experts(map, row, spec);
+  if (row.sliding_window != 0 || row.family == Family::phi3 || row.family == Family::mixtral)
     spec.sliding_window = map.integer("sliding_window", {1, ShapeLimits::kPositions});
   if (qwen && spec.sliding_window)
     spec.first_sliding_layer = map.integer_or("max_window_layers", {0, spec.num_hidden_layers - 1}, 0);

@@ -7,6 +7,7 @@
 #include "autograd/engine.h"
 #include "base/rounding.h"
 #include "estimate/attention_rules.h"
+#include "estimate/expert_rules.h"
 #include "estimate/loss_rules.h"
 #include "estimate/optimizer_rules.h"
 #include "estimate/phase_rules.h"
@@ -145,6 +146,7 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
   auto runtime = make_runtime(job, plan, rank, stack);
   if (!runtime) return Unexpected{runtime.error()};
   if (auto refusals = check_attention(job, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
+  if (auto refusals = check_experts(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_loss(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_precision(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_optimizer(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};

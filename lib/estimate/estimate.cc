@@ -7,6 +7,7 @@
 #include "estimate/closed_form.h"
 #include "estimate/communication.h"
 #include "estimate/dry_run.h"
+#include "estimate/expert_rules.h"
 #include "estimate/host_report.h"
 #include "estimate/ledger.h"
 #include "estimate/outside_terms.h"
@@ -83,6 +84,7 @@ Report estimate(const JobSpec& job, const EstimateOptions& options) {
   report.job = job;
   report.parameters = count_parameters(job);
   report.diagnostics = attention_warnings(job, StackProfile(job.stack));
+  for (Diagnostic& warning : expert_warnings(job)) report.diagnostics.push_back(std::move(warning));
   std::vector<const NamedPlan*> plans;
   for (const NamedPlan& plan : job.plans)
     if (!options.only_plan || plan.name == *options.only_plan) plans.push_back(&plan);

@@ -111,7 +111,10 @@ class Lister {
     layer_ = index;
     const std::string name = "model.layers." + std::to_string(index);
     attention(name + ".self_attn.");
-    mlp(name + ".mlp.");
+    if (model_.experts && model_.experts->in_layer(index))
+      experts(name + ".mlp.");
+    else
+      mlp(name + ".mlp.");
     const int norms = model_.family == Family::gemma2 ? 4 : 2;
     for (int i = 0; i < norms; ++i) add(WeightKind::norm, model_.hidden_size, 1);
     layer_ = ListedWeight::kOutsideLayers;
@@ -130,13 +133,41 @@ class Lister {
                 attended = job_.training.mixed_precision() ? job_.training.autocast_dtype() : residual_;
     residual_ = promote(residual_, linear(prefix + "o_proj", hidden, q, model_.attention_bias, attended));
     if (fused) linear(prefix + "qkv_proj", q + 2 * kv, hidden, false, input);
-    if (model_.family == Family::qwen3) {
+    if (model_.family == Family::qwen3 || model_.family == Family::qwen3_moe) {
       add(WeightKind::norm, model_.head_dim, 1);
       add(WeightKind::norm, model_.head_dim, 1);
     } else if (model_.family == Family::olmo2) {
       add(WeightKind::norm, q, 1);
       add(WeightKind::norm, kv, 1);
     }
+  }
+  /// The experts of a layer are two stacks of matrices beside a router (transformers 5).
+  void experts(const std::string& prefix) {
+    const ExpertSpec& e = *model_.experts;
+    const bool router_first = model_.family == Family::mixtral;
+    const std::int64_t h = model_.hidden_size, i = e.intermediate_size;
+    const auto router = [&] {
+      add(WeightKind::matrix, e.num_experts, h);
+      if (job_.adapter && is_target(*job_.adapter, prefix + "gate", false))
+        stacked_adapters(1, e.num_experts, h, rank_for(*job_.adapter, prefix + "gate"));
+    };
+    if (router_first) router();
+    add(WeightKind::matrix, e.num_experts, 2 * i * h);
+    add(WeightKind::matrix, e.num_experts, h * i);
+    const auto adapts = [&](const char* of_mixtral, const char* of_qwen) {
+      const std::string name = prefix + "experts." + (router_first ? of_mixtral : of_qwen);
+      return job_.adapter && is_target(*job_.adapter, name, false);
+    };
+    if (adapts("w1", "gate_proj")) stacked_adapters(e.num_experts, 2 * i, h, 2 * job_.adapter->r);
+    if (adapts("w2", "down_proj"))
+      stacked_adapters(e.num_experts, h, i, rank_for(*job_.adapter, prefix + "experts.down_proj"));
+    if (!router_first) router();
+  }
+  /// Of a stack of `count` matrices, side by side in two.
+  void stacked_adapters(std::int64_t count, std::int64_t out, std::int64_t in, std::int64_t r) {
+    const DType dtype = upcasts_adapters() ? trained_dtype(DType::float32) : trained_dtype(float_dtype());
+    add_trained(WeightKind::adapter, count * r, in, dtype);
+    add_trained(WeightKind::adapter, out, count * r, dtype);
   }
   void mlp(const std::string& prefix) {
     const std::int64_t hidden = model_.hidden_size, inner = model_.intermediate_size;

@@ -7,6 +7,8 @@
 #include "base/refusal.h"
 #include "model/target_matching.h"
 #include "nn/lora_linear.h"
+#include "nn/mlp.h"
+#include "nn/sparse_moe.h"
 
 namespace qlp {
 namespace {
@@ -38,9 +40,13 @@ class Builder {
         .mask_maker = mask_maker()};
     return std::make_unique<CausalLm>(std::move(parts), traits);
   }
-  std::size_t adapted() const { return adapted_; }
+  std::size_t adapted() const { return adapted_ + adapted_parameters_; }
+  std::size_t adapted_parameters() const { return adapted_parameters_; }
+  bool half_adapted() const { return half_adapted_; }
 
  private:
+  /// Norms of q and k over the width of a head.
+  bool norms_heads() const { return spec_.family == Family::qwen3 || spec_.family == Family::qwen3_moe; }
   RotaryStyle rotary_style() const {
     const ModelBehaviour& behaviour = options_.model_behaviour;
     return {.float_tables = spec_.family == Family::olmo2 && behaviour.olmo2_in_float,
@@ -56,8 +62,9 @@ class Builder {
   MaskMaker mask_maker() const {
     const ModelBehaviour& behaviour = options_.model_behaviour;
     if (behaviour.has_masking_utils) return behaviour.broadcasts_masks ? MaskMaker::broadcast : MaskMaker::mapped;
-    return spec_.family == Family::mistral || spec_.family == Family::phi3 ? MaskMaker::windowed
-                                                                           : MaskMaker::triangular;
+    const bool windowed =
+        spec_.family == Family::mistral || spec_.family == Family::phi3 || spec_.family == Family::mixtral;
+    return windowed ? MaskMaker::windowed : MaskMaker::triangular;
   }
   std::unique_ptr<RotaryEmbedding> rotary(std::string name) const {
     const RotaryShape shape{
@@ -70,7 +77,7 @@ class Builder {
   std::optional<LigerNorm> liger_norm(std::string_view name) const {
     const auto& liger = options_.model_behaviour.liger;
     const bool of_head = name.ends_with("q_norm") || name.ends_with("k_norm");
-    if (!liger || (of_head && !(spec_.family == Family::qwen3 && liger->replaces_head_norms))) return std::nullopt;
+    if (!liger || (of_head && !(norms_heads() && liger->replaces_head_norms))) return std::nullopt;
     const bool chained = spec_.family == Family::gemma2 || (spec_.family == Family::olmo2 && name != "model.norm");
     return LigerNorm{.in_place = !chained, .skips_frozen_gain = liger->norm_skips_frozen_gain};
   }
@@ -127,7 +134,7 @@ class Builder {
       p.v = linear(name + ".v_proj", h, kv, spec_.qkv_bias);
     }
     p.o = linear(name + ".o_proj", q, h, spec_.attention_bias);
-    if (spec_.family == Family::qwen3) {
+    if (norms_heads()) {
       p.q_norm = norm(name + ".q_norm", spec_.head_dim);
       p.k_norm = norm(name + ".k_norm", spec_.head_dim);
       p.norm_per_head = true;
@@ -169,13 +176,53 @@ class Builder {
     return std::make_unique<GatedMlp>(name, activation, std::move(p), options_.model_behaviour.liger.has_value());
   }
 
+  std::unique_ptr<SparseMoe> moe(const std::string& prefix) {
+    const ExpertSpec& experts = *spec_.experts;
+    const std::string name = prefix + ".mlp";
+    const bool mixtral = spec_.family == Family::mixtral;
+    const RouterShape router{.hidden = spec_.hidden_size,
+                             .experts = experts.num_experts,
+                             .top_k = experts.num_experts_per_tok,
+                             .normalises = experts.norm_topk_prob,
+                             .weights_in_logit_dtype = !mixtral};
+    const ExpertsShape shape{
+        .experts = experts.num_experts, .hidden = spec_.hidden_size, .intermediate = experts.intermediate_size};
+    auto gate = std::make_unique<TopKRouter>(name + ".gate", router);
+    auto stacks = std::make_unique<FusedExperts>(name + ".experts", shape);
+    if (options_.adapter) adapt_experts(name, *gate, *stacks);
+    return std::make_unique<SparseMoe>(name, std::move(gate), std::move(stacks), mixtral);
+  }
+
+  /// PEFT 0.21 takes the names that these layers had in transformers 4 for the parameters they have become; gate and up
+  /// share a stack, and so a rank twice as large (transformers_weight_conversion.py).
+  void adapt_experts(const std::string& name, TopKRouter& gate, FusedExperts& stacks) {
+    const AdapterSpec& adapter = *options_.adapter;
+    const bool mixtral = spec_.family == Family::mixtral;
+    const auto targeted = [&](const char* of_mixtral, const char* of_qwen) {
+      return is_target(adapter, name + ".experts." + (mixtral ? of_mixtral : of_qwen), false);
+    };
+    const auto r_of = [&](const char* parameter) { return rank_for(adapter, name + ".experts." + parameter); };
+    std::optional<std::int64_t> gate_up, down;
+    half_adapted_ = half_adapted_ || targeted("w1", "gate_proj") != targeted("w3", "up_proj");
+    if (targeted("w1", "gate_proj")) gate_up = 2 * adapter.r;
+    if (targeted("w2", "down_proj")) down = r_of("down_proj");
+    if (is_target(adapter, name + ".gate", false)) gate.adapt(rank_for(adapter, name + ".gate")), ++adapted_parameters_;
+    stacks.adapt(gate_up, down);
+    adapted_parameters_ += (gate_up ? 1U : 0U) + (down ? 1U : 0U);
+  }
+
+  std::unique_ptr<FeedForward> feed_forward(const std::string& prefix, std::int64_t index) {
+    if (spec_.experts && spec_.experts->in_layer(index)) return moe(prefix);
+    return mlp(prefix);
+  }
+
   std::unique_ptr<DecoderLayer> layer(std::int64_t index) {
     const std::string name = "model.layers." + std::to_string(index);
     const NormPlacement placement = spec_.family == Family::gemma2  ? NormPlacement::around
                                     : spec_.family == Family::olmo2 ? NormPlacement::after
                                                                     : NormPlacement::before;
     auto self_attention = attention(name, index);
-    auto feed_forward = mlp(name);
+    auto behind = feed_forward(name, index);
     BlockNorms norms;
     if (placement != NormPlacement::after) norms.input = norm(name + ".input_layernorm", spec_.hidden_size);
     if (placement == NormPlacement::around)
@@ -183,16 +230,32 @@ class Builder {
     if (placement != NormPlacement::before)
       norms.post_feedforward = norm(name + ".post_feedforward_layernorm", spec_.hidden_size);
     norms.post_attention = norm(name + ".post_attention_layernorm", spec_.hidden_size);
-    return std::make_unique<DecoderLayer>(name, placement, std::move(self_attention), std::move(feed_forward),
+    return std::make_unique<DecoderLayer>(name, placement, std::move(self_attention), std::move(behind),
                                           std::move(norms));
   }
 
   const ModelSpec& spec_;
   const BuildOptions& options_;
-  std::size_t adapted_ = 0;
+  std::size_t adapted_ = 0, adapted_parameters_ = 0;
+  bool half_adapted_ = false;  ///< gate without up, or up without gate
 };
 
 /// What an adapter asks for that the tree does not hold.
+Diagnostics check_adapted_experts(const AdapterSpec& adapter, const Builder& builder) {
+  if (builder.half_adapted())
+    return {refusal("half-of-gate-up", "gate and up of the experts are one parameter, and only one of them is targeted",
+                    "adapter.target_modules", "name both or none")};
+  if (builder.adapted_parameters() == 0) return {};
+  Diagnostics refusals;  // peft/tuners/lora/layer.py, ParamWrapper
+  if (adapter.lora_dropout > 0)
+    refusals.push_back(refusal("expert-dropout", "PEFT has no dropout for adapters on experts and routers",
+                               "adapter.lora_dropout", "0, or leave the experts and the router out of target_modules"));
+  if (adapter.use_dora)
+    refusals.push_back(refusal("expert-dora", "PEFT has no DoRA for experts and routers", "adapter.use_dora",
+                               "false, or leave the experts and the router out of target_modules"));
+  return refusals;
+}
+
 Diagnostics check_adapter(const AdapterSpec& adapter, CausalLm& model, std::size_t adapted) {
   Diagnostics refusals;
   const Module& embedding = *model.parts().embedding;
@@ -218,6 +281,9 @@ Diagnostics check_adapter(const AdapterSpec& adapter, CausalLm& model, std::size
 Result<std::unique_ptr<CausalLm>> build_model(const ModelSpec& spec, const BuildOptions& options) {
   Builder builder(spec, options);
   auto model = builder.build();
+  if (options.adapter)
+    if (auto refusals = check_adapted_experts(*options.adapter, builder); !refusals.empty())
+      return Unexpected{std::move(refusals)};
   if (options.adapter)
     if (auto refusals = check_adapter(*options.adapter, *model, builder.adapted()); !refusals.empty())
       return Unexpected{std::move(refusals)};

@@ -10,10 +10,22 @@
 namespace qlp {
 
 /// Families whose layers are written down in model/; named after `model_type` in config.json.
-enum class Family : std::uint8_t { llama, mistral, qwen2, qwen3, olmo2, phi3, gemma2 };
+enum class Family : std::uint8_t { llama, mistral, qwen2, qwen3, olmo2, phi3, gemma2, mixtral, qwen3_moe };
 
 /// How the rotary tables are made; only the kinds that allocate differently are told apart.
 enum class RopeKind : std::uint8_t { standard, longrope };
+
+/// The experts of a mixture, in the words of config.json.
+struct ExpertSpec {
+  std::int64_t num_experts = 0;
+  std::int64_t num_experts_per_tok = 0;
+  std::int64_t intermediate_size = 0;    ///< of one expert (moe_intermediate_size, where the file has that)
+  bool norm_topk_prob = true;            ///< the weights of a token's experts sum to one
+  std::int64_t decoder_sparse_step = 1;  ///< every so many layers one has experts, the others a dense MLP
+  friend bool operator==(const ExpertSpec&, const ExpertSpec&) = default;
+
+  bool in_layer(std::int64_t index) const { return (index + 1) % decoder_sparse_step == 0; }
+};
 
 struct ModelSpec {
   std::string name;  ///< for people: a catalogue name or the file's stem
@@ -32,6 +44,8 @@ struct ModelSpec {
   bool qkv_bias = false;        ///< biases on q, k, v (Qwen2 always; Llama with attention_bias)
   bool attention_bias = false;  ///< bias on o_proj too (Llama's attention_bias)
   bool mlp_bias = false;
+
+  std::optional<ExpertSpec> experts;  ///< of the families with a mixture
 
   std::optional<std::int64_t> sliding_window;     ///< set where the family uses it and the file enables it
   std::int64_t first_sliding_layer = 0;           ///< Qwen's max_window_layers: those below it see everything

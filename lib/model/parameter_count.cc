@@ -10,8 +10,10 @@ std::int64_t norm_parameters(const ModelSpec& s) {
     case Family::mistral:
     case Family::qwen2:
     case Family::phi3:
+    case Family::mixtral:
       return 2 * s.hidden_size;
-    case Family::qwen3:  // q_norm and k_norm over one head
+    case Family::qwen3:
+    case Family::qwen3_moe:  // q_norm and k_norm over one head
       return 2 * s.hidden_size + 2 * s.head_dim;
     case Family::olmo2:  // q_norm and k_norm over all heads
       return 2 * s.hidden_size + (s.num_attention_heads + s.num_key_value_heads) * s.head_dim;
@@ -21,21 +23,32 @@ std::int64_t norm_parameters(const ModelSpec& s) {
   return 0;
 }
 
+/// Of all layers: gate, up and down of a dense MLP; or those of each expert beside the router's rows.
+std::int64_t feed_forward_parameters(const ModelSpec& s) {
+  const auto bias = s.mlp_bias ? 2 * s.intermediate_size + s.hidden_size : 0;
+  const auto dense = 3 * s.hidden_size * s.intermediate_size + bias;
+  if (!s.experts) return s.num_hidden_layers * dense;
+  const auto sparse = s.experts->num_experts * (3 * s.hidden_size * s.experts->intermediate_size + s.hidden_size);
+  std::int64_t total = 0;
+  for (std::int64_t i = 0; i < s.num_hidden_layers; ++i) total += s.experts->in_layer(i) ? sparse : dense;
+  return total;
+}
+
 }  // namespace
 
 std::uint64_t parameter_count(const ModelSpec& s) {
   const auto queries = s.num_attention_heads * s.head_dim;
   const auto keys = s.num_key_value_heads * s.head_dim;
   // Fused projections (Phi-3's qkv_proj and gate_up_proj) hold the sum of their parts.
-  auto layer = 2 * s.hidden_size * queries + 2 * s.hidden_size * keys + 3 * s.hidden_size * s.intermediate_size;
+  auto layer = 2 * s.hidden_size * queries + 2 * s.hidden_size * keys;
   if (s.qkv_bias) layer += queries + 2 * keys;
   if (s.attention_bias) layer += s.hidden_size;
-  if (s.mlp_bias) layer += 2 * s.intermediate_size + s.hidden_size;
   layer += norm_parameters(s);
 
   const auto embedding = s.vocab_size * s.hidden_size;
   const auto final_norm = s.hidden_size;
-  const auto total = (s.tie_word_embeddings ? 1 : 2) * embedding + s.num_hidden_layers * layer + final_norm;
+  const auto total = (s.tie_word_embeddings ? 1 : 2) * embedding + s.num_hidden_layers * layer +
+                     feed_forward_parameters(s) + final_norm;
   return static_cast<std::uint64_t>(total);
 }
 

@@ -8,7 +8,7 @@
 namespace qlp {
 
 DecoderLayer::DecoderLayer(std::string name, NormPlacement placement, std::unique_ptr<SelfAttention> attention,
-                           std::unique_ptr<GatedMlp> mlp, BlockNorms norms)
+                           std::unique_ptr<FeedForward> mlp, BlockNorms norms)
     : Module(ModuleKind::decoder_layer, std::move(name)),
       placement_(placement),
       attention_(std::move(attention)),

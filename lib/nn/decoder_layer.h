@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "nn/attention.h"
-#include "nn/mlp.h"
+#include "nn/feed_forward.h"
 
 namespace qlp {
 
@@ -22,17 +22,16 @@ struct BlockNorms {
 class DecoderLayer final : public Module {
  public:
   DecoderLayer(std::string name, NormPlacement placement, std::unique_ptr<SelfAttention> attention,
-               std::unique_ptr<GatedMlp> mlp, BlockNorms norms);
+               std::unique_ptr<FeedForward> mlp, BlockNorms norms);
   /// hidden [B, S, H], without the hooks of the layer.
   Tensor forward(Context& ctx, const Tensor& hidden, const LayerInputs& inputs);
 
   SelfAttention& attention() { return *attention_; }
-  GatedMlp& mlp() { return *mlp_; }
 
  private:
   NormPlacement placement_;
   std::unique_ptr<SelfAttention> attention_;
-  std::unique_ptr<GatedMlp> mlp_;
+  std::unique_ptr<FeedForward> mlp_;
   BlockNorms norms_;
 };
 

@@ -10,7 +10,7 @@
 namespace qlp {
 
 GatedMlp::GatedMlp(std::string name, Activation activation, MlpProjections projections, bool liger)
-    : Module(ModuleKind::mlp, std::move(name)),
+    : FeedForward(ModuleKind::mlp, std::move(name)),
       activation_(activation),
       projections_(std::move(projections)),
       liger_(liger) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "nn/feed_forward.h"
 #include "nn/linear.h"
 
 namespace qlp {
@@ -14,12 +15,11 @@ struct MlpProjections {
   std::unique_ptr<LinearModule> gate, up, gate_up, down;
 };
 
-class GatedMlp final : public Module {
+class GatedMlp final : public FeedForward {
  public:
   /// `liger`: activation and product are one kernel.
   GatedMlp(std::string name, Activation activation, MlpProjections projections, bool liger);
-  /// x [B, S, H]
-  Tensor forward(Context& ctx, const Tensor& x);
+  Tensor forward(Context& ctx, const Tensor& x) override;
   MlpProjections& projections() { return projections_; }
 
  private:

@@ -19,6 +19,7 @@ struct Parameter {
   Shape shape;  ///< of the unquantized weight
   bool trainable = true;
   bool quantize = false;              ///< stored in 4 bit once loaded
+  std::int64_t fused_parts = 0;       ///< of a stack of experts: how many projections it joins
   Tensor tensor;                      ///< what the forward pass reads: whole, a view of a flat parameter, or a shard
   std::unique_ptr<QuantState> quant;  ///< of a quantized one
 

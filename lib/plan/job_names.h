@@ -21,7 +21,7 @@ template <class E>
 inline constexpr std::array<EnumName<E>, 0> kEnumNames{};
 
 template <>
-inline constexpr std::array<EnumName<Family>, 7> kEnumNames<Family>{{
+inline constexpr std::array<EnumName<Family>, 9> kEnumNames<Family>{{
     {Family::llama, "llama"},
     {Family::mistral, "mistral"},
     {Family::qwen2, "qwen2"},
@@ -29,6 +29,8 @@ inline constexpr std::array<EnumName<Family>, 7> kEnumNames<Family>{{
     {Family::olmo2, "olmo2"},
     {Family::phi3, "phi3"},
     {Family::gemma2, "gemma2"},
+    {Family::mixtral, "mixtral"},
+    {Family::qwen3_moe, "qwen3_moe"},
 }};
 template <>
 inline constexpr std::array<EnumName<RopeKind>, 2> kEnumNames<RopeKind>{{

@@ -54,6 +54,14 @@ class StackProfile {
   /// SDPA takes cuDNN before FlashAttention on Hopper; seen in 2.14, not in 2.8
   /// (ATen/native/transformers/cuda/sdp_utils.cpp).
   bool prefers_cudnn_attention() const { return v_.torch >= Version{2, 9, 0}; }
+  /// Experts are stacks of matrices that one kernel multiplies; looked at in 5.24 (integrations/moe.py). 4.57 runs them
+  /// one by one; what lies between is taken to be like the newer from where layers checkpoint in their forward.
+  bool fuses_experts() const { return layers_checkpoint_forward(); }
+  /// torch.nn.functional.grouped_mm is there, for compute capability 8.0 and newer. torch 2.10.
+  bool groups_matrices() const { return v_.torch >= Version{2, 10, 0}; }
+  /// PEFT takes old names of experts for their parameters, and folds updates into copies; looked at in 0.21
+  /// (transformers_weight_conversion.py, lora/layer.py).
+  bool adapts_expert_parameters() const { return v_.peft >= Version{0, 21, 0}; }
   /// Layers checkpoint themselves (GradientCheckpointingLayer), so FSDP1's wrapper stands outside of the region.
   /// transformers modeling_layers.py, 4.53.
   bool layers_checkpoint_themselves() const { return v_.transformers >= Version{4, 53, 0}; }

@@ -34,6 +34,12 @@ Json model_json(const JobSpec& job) {
   out["qkv_bias"] = model.qkv_bias;
   out["attention_bias"] = model.attention_bias;
   out["mlp_bias"] = model.mlp_bias;
+  if (model.experts)
+    out["experts"] = {{"num_experts", model.experts->num_experts},
+                      {"num_experts_per_tok", model.experts->num_experts_per_tok},
+                      {"intermediate_size", model.experts->intermediate_size},
+                      {"norm_topk_prob", model.experts->norm_topk_prob},
+                      {"decoder_sparse_step", model.experts->decoder_sparse_step}};
   put(out, "sliding_window", model.sliding_window);
   put(out, "attn_logit_softcapping", model.attn_logit_softcapping);
   put(out, "final_logit_softcapping", model.final_logit_softcapping);

@@ -53,6 +53,18 @@ std::string_view report_schema() {
             "qkv_bias": {"type": "boolean"},
             "attention_bias": {"type": "boolean"},
             "mlp_bias": {"type": "boolean"},
+            "experts": {
+              "type": "object",
+              "additionalProperties": false,
+              "required": ["num_experts", "num_experts_per_tok", "intermediate_size", "norm_topk_prob", "decoder_sparse_step"],
+              "properties": {
+                "num_experts": {"type": "integer", "minimum": 1},
+                "num_experts_per_tok": {"type": "integer", "minimum": 1},
+                "intermediate_size": {"type": "integer", "minimum": 1},
+                "norm_topk_prob": {"type": "boolean"},
+                "decoder_sparse_step": {"type": "integer", "minimum": 1}
+              }
+            },
             "sliding_window": {"type": "integer"},
             "attn_logit_softcapping": {"type": "number"},
             "final_logit_softcapping": {"type": "number"},

@@ -1,6 +1,7 @@
 #include "step/attach_adapter.h"
 
 #include "nn/lora_linear.h"
+#include "nn/param_lora.h"
 #include "step/load_order.h"
 #include "tensor/factories.h"
 
@@ -17,6 +18,16 @@ DType adapter_dtype(const Parameter& base, DType compute_dtype, const LoadBehavi
   return is_floating(base.tensor.dtype()) ? base.tensor.dtype() : DType::float32;
 }
 
+/// Adapters beside bare parameters, which PEFT makes after all others.
+void make_parameter_adapters(Context& ctx, CausalLm& model) {
+  model.visit([&](Module& module) {
+    if (module.kind() != ModuleKind::param_lora) return;
+    auto& lora = static_cast<ParamLora&>(module);
+    for (Linear* matrix : {&lora.lora_a(), &lora.lora_b()})
+      matrix->weight().tensor = empty(ctx, matrix->weight().shape, lora.base().tensor.dtype(), Op::parameter);
+  });
+}
+
 void make_adapters(Context& ctx, CausalLm& model, DType compute_dtype, const LoadBehaviour& behaviour) {
   model.visit([&](Module& module) {
     if (module.kind() != ModuleKind::lora_linear) return;
@@ -26,6 +37,7 @@ void make_adapters(Context& ctx, CausalLm& model, DType compute_dtype, const Loa
       matrix->weight().tensor = empty(ctx, matrix->weight().shape, dtype, Op::parameter);
     if (DoraLayer* dora = lora.dora()) dora->initialise(ctx, lora.dora_operands());
   });
+  make_parameter_adapters(ctx, model);
 }
 
 /// ModulesToSaveWrapper: a deep copy of each module that is trained whole.

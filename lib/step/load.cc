@@ -49,8 +49,25 @@ void quantize(Context& ctx, Parameter& parameter, const Tensor& weight, FourBitQ
   parameter.quant = std::make_unique<QuantState>(std::move(quantized.state));
 }
 
+/// Checkpoints hold a matrix for each expert and projection; transformers 5 stacks them, and joins gate and up, on the
+/// GPU (core_model_loading.py: MergeModulelist, Concatenate).
+Tensor stack_experts(Context& ctx, const Parameter& parameter, DType dtype) {
+  const std::int64_t experts = parameter.shape[0], parts = parameter.fused_parts;
+  const Shape stacked = parameter.shape.with(1, parameter.shape[1] / parts), single{stacked[1], stacked[2]};
+  std::vector<std::vector<Tensor>> matrices(static_cast<std::size_t>(parts));
+  for (auto& of_part : matrices)
+    for (std::int64_t i = 0; i < experts; ++i) of_part.push_back(empty(ctx, single, dtype, Op::parameter));
+  std::vector<Tensor> stacks;
+  for (auto& of_part : matrices) {
+    stacks.push_back(empty(ctx, stacked, dtype, Op::parameter));
+    of_part.clear();
+  }
+  return parts == 1 ? stacks.front() : empty(ctx, parameter.shape, dtype, Op::parameter);
+}
+
 void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& options, FourBitQuantizer* quantizer) {
-  Tensor weight = empty(ctx, parameter.shape, options.dtype, Op::parameter);
+  Tensor weight = parameter.fused_parts ? stack_experts(ctx, parameter, options.dtype)
+                                        : empty(ctx, parameter.shape, options.dtype, Op::parameter);
   if (!parameter.quantize) {
     parameter.tensor = std::move(weight);
     // set_module_tensor_to_device ends with empty_cache; biases of quantized layers take another way.

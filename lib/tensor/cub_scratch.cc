@@ -25,6 +25,9 @@ std::int64_t sort_tile(const DeviceTraits& traits) {
   return traits.compute_capability >= 90 && traits.cuda_toolkit >= 128 ? 4608 : 3840;
 }
 
+/// Pairs that one block sorts by itself, in shared memory alone (RadixSortSingleTilePolicy: 256 threads with 9 each).
+constexpr std::int64_t kSingleTile = 2304;
+
 constexpr std::uint64_t kPaddingTiles = 32;  // ScanTileState: one warp
 
 /// Room for the state of every tile, beside `extras` small parts.
@@ -35,8 +38,8 @@ std::uint64_t tile_states(std::int64_t items, std::int64_t tile, std::uint64_t s
 }  // namespace
 
 std::uint64_t sort_pairs_bytes(std::int64_t items, int bits, const DeviceTraits& traits) {
-  const int sorted_bits = traits.cuda_toolkit >= kCub3 ? bits : 64;
-  const std::uint64_t passes = parts(sorted_bits, kDigitBits);
+  if (items <= kSingleTile) return 1;
+  const std::uint64_t passes = parts(bits, kDigitBits);
   const std::uint64_t bins = passes * kDigits * sizeof(std::int64_t);
   const std::uint64_t lookback = parts(items, sort_tile(traits)) * kDigits * sizeof(std::int32_t);
   const std::uint64_t other_buffer = aligned(static_cast<std::uint64_t>(items) * sizeof(std::int64_t));
@@ -50,8 +53,9 @@ std::uint64_t unique_by_key_bytes(std::int64_t items, const DeviceTraits& traits
   return tile_states(items, 640, 8, 2);
 }
 
-std::uint64_t scan_bytes(std::int64_t items, const DeviceTraits& traits) {
-  return tile_states(items, 896, 16, traits.cuda_toolkit < kCub3 ? 0 : 1);
+std::uint64_t scan_bytes(std::int64_t items, DType dtype, const DeviceTraits& traits) {
+  const std::uint64_t state = 2 * size_of(dtype);  // the value beside its status
+  return tile_states(items, 896, state, traits.cuda_toolkit < kCub3 ? 0 : 1);
 }
 
 }  // namespace qlp

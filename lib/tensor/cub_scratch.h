@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/dtype.h"
 #include "tensor/device.h"
 
 namespace qlp {
@@ -11,7 +12,7 @@ namespace qlp {
 std::uint64_t sort_pairs_bytes(std::int64_t items, int bits, const DeviceTraits& traits);
 /// Bytes to find where runs of equal values begin among `items` int64 (DeviceSelect::UniqueByKey).
 std::uint64_t unique_by_key_bytes(std::int64_t items, const DeviceTraits& traits);
-/// Bytes for a running sum of `items` int64 (DeviceScan).
-std::uint64_t scan_bytes(std::int64_t items, const DeviceTraits& traits);
+/// Bytes for a running sum of `items` values (DeviceScan).
+std::uint64_t scan_bytes(std::int64_t items, DType dtype, const DeviceTraits& traits);
 
 }  // namespace qlp

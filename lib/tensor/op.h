@@ -19,7 +19,8 @@ namespace qlp {
   X(clip_grad_norm) X(foreach_norm) X(foreach_sqrt) X(optimizer_state) X(parameter) X(buffer) X(input)          \
   X(all_gather) X(reduce_scatter) X(all_reduce) X(broadcast) X(flat_parameter) X(mixed_precision_shard)         \
   X(unsharded_parameter) X(ddp_bucket) X(linear_norm) X(eye) X(where) X(index_select) X(pad) X(ne) X(warmup)    \
-  X(reciprocal) X(clamp) X(max) X(sort) X(abs) X(foreach_mul)
+  X(reciprocal) X(clamp) X(max) X(sort) X(abs) X(foreach_mul) X(topk) X(index) X(index_put) X(histc) X(cumsum)  \
+  X(grouped_mm) X(baddbmm) X(recv)
 // clang-format on
 
 enum class Op : std::uint16_t {

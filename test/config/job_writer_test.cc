@@ -116,6 +116,17 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
   job.model.attn_logit_softcapping = 12.5;
   CHECK(again(job) == job);
 
+  job.model.attn_logit_softcapping.reset(), job.model.final_logit_softcapping.reset();
+  job.model.family = Family::qwen3_moe;
+  job.model.experts = ExpertSpec{16, 4, 48, false, 2};
+  CHECK(again(job) == job);
+  job.model.family = Family::mixtral;
+  job.model.experts =
+      ExpertSpec{.num_experts = 4, .num_experts_per_tok = 1, .intermediate_size = job.model.intermediate_size};
+  job.model.attention_bias = job.model.qkv_bias = false;
+  CHECK(again(job) == job);
+  job.model.experts.reset();
+
   job.model.family = Family::phi3;
   job.model.attention_bias = job.model.qkv_bias = false;
   job.model.attn_logit_softcapping.reset();

@@ -42,7 +42,7 @@ std::size_t count(const Diagnostics& list, std::string_view code, std::string_vi
   return n;
 }
 
-const auto kFamilyNames = {"llama", "mistral", "qwen2", "qwen3", "olmo2", "phi3", "gemma2"};
+const auto kFamilyNames = {"llama", "mistral", "qwen2", "qwen3", "olmo2", "phi3", "gemma2", "mixtral", "qwen3_moe"};
 
 }  // namespace
 
@@ -202,6 +202,22 @@ TEST_CASE("config/json_model_reader: gaps are filled by the model class and told
   }
 }
 
+TEST_CASE("config/json_model_reader: experts, by either name, with the defaults of their class") {
+  const auto mixtral = model(config("mixtral"));
+  REQUIRE(mixtral.experts);
+  CHECK(mixtral.experts->num_experts == 8);
+  CHECK(mixtral.experts->num_experts_per_tok == 2);
+  CHECK(mixtral.experts->intermediate_size == mixtral.intermediate_size);
+  const auto qwen = model(config("qwen3_moe", R"(, "num_experts": 12, "moe_intermediate_size": 7)"));
+  CHECK(*qwen.experts == ExpertSpec{12, 8, 7, false, 1});
+  CHECK(model(config("qwen3_moe", R"(, "decoder_sparse_step": 2)")).experts->in_layer(1));
+  CHECK_FALSE(model(config("qwen3_moe", R"(, "decoder_sparse_step": 2)")).experts->in_layer(0));
+  CHECK_FALSE(model(config("llama")).experts);
+  CHECK(error_code(config("mixtral", R"(, "num_local_experts": 1)")) == "inconsistent-shapes");
+  CHECK(error_code(config("mixtral", R"(, "output_router_logits": true)")) == "not-supported");
+  CHECK(error_code(config("qwen3_moe", R"(, "mlp_only_layers": [0])")) == "not-supported");
+}
+
 TEST_CASE("config/json_model_reader: values that cannot be") {
   CHECK(error_code(config("llama", R"(, "head_dim": "16")")) == "wrong-type");
   CHECK(error_code(config("llama", R"(, "head_dim": -1)")) == "out-of-range");
@@ -214,7 +230,8 @@ TEST_CASE("config/json_model_reader: values that cannot be") {
 }
 
 TEST_CASE("config/json_model_reader: models that are not planned are refused with the reason") {
-  for (const std::string name : {"mixtral", "deepseek_v3", "gemma3", "falcon", "qwen3_next", "gpt2", "something-new"}) {
+  for (const std::string name :
+       {"qwen2_moe", "deepseek_v3", "gemma3", "falcon", "qwen3_next", "gpt2", "something-new"}) {
     const auto document = read(config(name));
     REQUIRE_FALSE(document);
     CHECK(document.error().front().code == "unsupported-model");

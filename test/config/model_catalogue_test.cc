@@ -72,4 +72,6 @@ TEST_CASE("config/model_catalogue: exact counts, as other people found them") {
   CHECK(parameters_of("llama-3.2-3b") == 3212749824);
   CHECK(parameters_of("gemma-2-2b") == 2614341888);
   CHECK(parameters_of("gemma-2-9b") == 9241705984);
+  CHECK(parameters_of("mixtral-8x7b") == 46702792704);   // mistralai/Mixtral-8x7B-v0.1's index: 93405585408 bytes
+  CHECK(parameters_of("qwen3-30b-a3b") == 30532122624);  // Qwen/Qwen3-30B-A3B's index: 61064245248 bytes
 }

@@ -129,6 +129,20 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, QLoRA") {
       }
 }
 
+TEST_CASE("estimate/closed_form: equals the dry run to the byte, mixtures of experts") {
+  Grid grid;
+  for (const Family family : kMixtures) {
+    JobSpec job = small_job(small_model(family));
+    CHECK(grid.check(job, "full") >= 4);
+    job.adapter = AdapterSpec{.r = 3, .target_modules = {"q_proj", "o_proj"}};
+    CHECK(grid.check(job, "LoRA on attention") >= 4);
+    job.adapter = small_lora();
+    CHECK(grid.check(job, "LoRA on everything") >= 2);
+    job.quantization = QuantizationSpec{.double_quant = true};
+    CHECK(grid.check(job, "QLoRA") >= 1);
+  }
+}
+
 TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by one") {
   Grid grid;
   ModelSpec biased = small_model(Family::llama);

@@ -14,6 +14,10 @@ inline ModelSpec small_model(Family family) {
   spec.hidden_size = 72, spec.intermediate_size = 100, spec.num_hidden_layers = 2, spec.vocab_size = 131;
   spec.num_attention_heads = 4, spec.num_key_value_heads = 2, spec.head_dim = 24, spec.max_position_embeddings = 64;
   spec.qkv_bias = family == Family::qwen2;
+  if (family == Family::mixtral || family == Family::qwen3_moe)
+    spec.experts = ExpertSpec{.num_experts = 6, .num_experts_per_tok = 2, .intermediate_size = 40};
+  if (family == Family::mixtral) spec.intermediate_size = 40;
+  if (family == Family::qwen3_moe) spec.experts->decoder_sparse_step = 2;
   if (family == Family::gemma2) {
     spec.tie_word_embeddings = true;
     spec.sliding_window = 8;
@@ -53,6 +57,9 @@ inline JobSpec small_qlora_job(const ModelSpec& model, DType storage = DType::bf
 
 inline constexpr Family kAllFamilies[] = {Family::llama, Family::mistral, Family::qwen2, Family::qwen3,
                                           Family::olmo2, Family::phi3,    Family::gemma2};
+
+/// Mixtures of experts, which only newer stacks run.
+inline constexpr Family kMixtures[] = {Family::mixtral, Family::qwen3_moe};
 
 /// The stacks that the oracle was recorded with, older transformers, and an accelerate that casts whole models.
 inline std::vector<StackVersions> sample_stacks() {

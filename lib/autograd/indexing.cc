@@ -1,0 +1,158 @@
+#include "autograd/indexing.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "autograd/record.h"
+#include "tensor/cub_scratch.h"
+#include "tensor/factories.h"
+#include "tensor/reduction.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::int64_t kSmallSort = 4096;  // Sorting.cpp, should_use_small_sort
+
+Tensor int64s(Context& ctx, std::int64_t count, Op op) { return empty(ctx, {count}, DType::int64, op); }
+
+struct TopkBackward final : Node {
+  using Node::Node;
+  SavedTensor indices;
+  Shape source;
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor at = indices.unpack(ctx);
+    Grads out;
+    out.push_back(empty(ctx, source, grads[0].dtype(), Op::zeros));
+    return out;
+  }
+  void release() override { indices.release(); }
+};
+
+/// index_put_ with accumulate on rows: the indices are wrapped, sorted beside their places, and summed in that order
+/// (ATen/native/cuda/Indexing.cu, index_put_with_sort_kernel, torch 2.4 to 2.14).
+void index_put_scratch(Context& ctx, std::int64_t rows, std::int64_t count) {
+  Tensor wrapped = int64s(ctx, count, Op::index_put);
+  const Tensor linear = int64s(ctx, count, Op::index_put);
+  wrapped.reset();
+  const Tensor sorted = int64s(ctx, count, Op::index_put), order = int64s(ctx, count, Op::index_put);
+  const Tensor range = int64s(ctx, count, Op::arange);
+  const auto largest = static_cast<std::uint64_t>(std::max<std::int64_t>(rows - 1, 1));
+  scratch(ctx, sort_pairs_bytes(count, static_cast<int>(std::bit_width(largest)), ctx.device.traits()), Op::sort);
+}
+
+struct IndexBackward final : Node {
+  using Node::Node;
+  SavedTensor index;
+  Shape source;
+  DType dtype = DType::float32;
+  Grads backward(Context& ctx, Grads&) override {
+    const Tensor at = index.unpack(ctx);
+    Grads out;
+    out.push_back(empty(ctx, source, dtype, Op::index_put));
+    index_put_scratch(ctx, source[0], at.numel());
+    return out;
+  }
+  void release() override { index.release(); }
+};
+
+/// grad.expand(source), which takes no memory until it must lie densely.
+struct SumBackward final : Node {
+  using Node::Node;
+  Shape source;
+  DType dtype = DType::float32;
+  int dim = 0;
+  Grads backward(Context& ctx, Grads& grads) override {
+    Grads out;
+    if (grads[0].dtype() != dtype) {
+      out.push_back(empty(ctx, source, dtype, Op::to_copy));
+      return out;
+    }
+    Strides strides = contiguous_strides(source.with(dim, 1));
+    strides[static_cast<std::size_t>(dim)] = 0;
+    out.push_back(grads[0].strided(source, strides));
+    return out;
+  }
+};
+
+Tensor sum_over(Context& ctx, const Tensor& a, int dim, const Shape& shape, DType dtype) {
+  const auto node = record<SumBackward>(ctx, a);
+  if (node) node->source = a.shape(), node->dtype = a.dtype(), node->dim = dim;
+  Tensor out = empty(ctx, shape, dtype, Op::sum);
+  reduction_scratch(ctx, a, 1U << static_cast<unsigned>(dim), Op::sum);
+  set_history(out, node);
+  return out;
+}
+
+/// self / other where the quotient takes the place of self.
+struct DivInPlaceBackward final : Node {
+  using Node::Node;
+  SavedTensor original, divisor;
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor other = divisor.unpack(ctx), self = original.unpack(ctx);
+    Grads out(2);
+    if (wants(1)) {  // -grad * ((self / other) / other); C++ evaluates the factors from the right
+      const Tensor once = empty_like(ctx, self, Op::div);
+      const Tensor twice = empty_like(ctx, once, Op::div);
+      const Tensor negative = empty_like(ctx, grads[0], Op::neg);
+      out[1] = empty_like(ctx, negative, Op::mul);
+    }
+    if (wants(0)) out[0] = empty_like(ctx, grads[0], Op::div);
+    return out;
+  }
+  void release() override { divisor.release(), original.release(); }
+};
+
+}  // namespace
+
+TopK topk(Context& ctx, const Tensor& a, std::int64_t k) {
+  const auto node = record<TopkBackward>(ctx, a);
+  if (node) node->source = a.shape();
+  const Shape shape = a.shape().with(-1, k);
+  TopK out{empty(ctx, shape, a.dtype(), Op::topk), empty(ctx, shape, DType::int64, Op::topk)};
+  set_history(out.values, node);
+  if (node) node->indices.save_result(ctx, out.indices);
+  return out;
+}
+
+Sorted sort(Context& ctx, const Tensor& a) {
+  const std::int64_t count = a.numel();
+  Sorted out{int64s(ctx, count, Op::sort), int64s(ctx, count, Op::sort)};
+  const Tensor range = int64s(ctx, count, Op::arange);
+  constexpr int kAllBits = 64;
+  if (count > kSmallSort) scratch(ctx, sort_pairs_bytes(count, kAllBits, ctx.device.traits()), Op::sort);
+  return out;
+}
+
+Tensor index_rows(Context& ctx, const Tensor& a, const Tensor& index) {
+  const auto node = record<IndexBackward>(ctx, a);
+  if (node) {
+    node->source = a.shape(), node->dtype = a.dtype();
+    node->index.save(ctx, index);
+  }
+  Tensor out = empty(ctx, a.shape().with(0, index.numel()), a.dtype(), Op::index);
+  set_history(out, node);
+  return out;
+}
+
+Tensor sum_middle(Context& ctx, const Tensor& a) {
+  const DType dtype = ctx.autocast.enabled ? DType::float32 : a.dtype();
+  return sum_over(ctx, a, 1, {a.size(0), a.size(2)}, dtype);
+}
+
+Tensor sum_last(Context& ctx, const Tensor& a) {
+  const int last = static_cast<int>(a.shape().rank()) - 1;
+  return sum_over(ctx, a, last, a.shape().with(-1, 1), a.dtype());
+}
+
+Tensor div_in_place(Context& ctx, const Tensor& a, const Tensor& b) {
+  const auto node = record<DivInPlaceBackward>(ctx, a, b);
+  if (node) {
+    node->divisor.save(ctx, b);
+    if (node->wants(1)) node->original.save(ctx, empty_like(ctx, a, Op::clone));
+  }
+  Tensor out = a.alias();
+  set_history(out, node);
+  return out;
+}
+
+}  // namespace qlp

@@ -1,0 +1,70 @@
+#include "estimate/expert_rules.h"
+
+#include <array>
+#include <string>
+#include <variant>
+
+#include "base/refusal.h"
+#include "model/target_matching.h"
+
+namespace qlp {
+
+namespace {
+
+/// Adapters on the router or on a projection of the experts.
+bool adapts_experts(const JobSpec& job) {
+  if (!job.adapter) return false;
+  const bool mixtral = job.model.family == Family::mixtral;
+  const std::string mlp = "model.layers.0.mlp.";
+  for (const std::string part :
+       mixtral ? std::array<const char*, 4>{"gate", "experts.w1", "experts.w2", "experts.w3"}
+               : std::array<const char*, 4>{"gate", "experts.gate_proj", "experts.up_proj", "experts.down_proj"})
+    if (is_target(*job.adapter, mlp + part, false)) return true;
+  return false;
+}
+
+}  // namespace
+
+Diagnostics check_experts(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
+  if (!job.model.experts) return {};
+  if (!stack.fuses_experts())
+    return {refusal("experts-by-loop",
+                    "this version of transformers runs experts one by one, on as many tokens as are sent there, "
+                    "which is not planned yet",
+                    "stack.transformers", "5.23 and newer run them together")};
+  if (!stack.groups_matrices() || job.cluster.gpu.compute_capability < 80)
+    return {refusal("grouped-mm",
+                    "transformers multiplies the experts one by one on this torch or GPU, not planned yet",
+                    "stack.torch", "torch 2.10 and newer on compute capability 8.0 and newer have grouped_mm")};
+  if (job.training.loss == Loss::liger)
+    return {refusal("liger-experts", "Liger's kernels for experts are not planned yet", "training.loss", "plain")};
+  if (job.adapter && !stack.adapts_expert_parameters())
+    return {refusal("expert-adapters",
+                    "what this version of PEFT does with the experts of transformers 5 is not known "
+                    "here",
+                    "stack.peft", "0.21 is")};
+  if (!adapts_experts(job)) return {};
+  const std::string hint = "leave the experts and the router out of target_modules, or take ddp";
+  if (std::holds_alternative<Fsdp1>(plan))  // "inconsistent tensor size", seen in torch 2.14 with PEFT 0.21
+    return {refusal("expert-adapters-fsdp1",
+                    "PEFT reads the matrices beside experts outside of their FSDP1 unit, where they are flat",
+                    "adapter.target_modules", hint)};
+  if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
+    return {refusal("expert-adapters-sharded", "adapters on experts and routers are planned on single and ddp only",
+                    "adapter.target_modules", hint)};
+  return {};
+}
+
+Diagnostics expert_warnings(const JobSpec& job) {
+  if (!job.model.experts || !job.quantization) return {};
+  Diagnostic warning;
+  warning.severity = Severity::warning;
+  warning.code = "experts-not-quantized";
+  warning.message =
+      "experts and routers stay in " + std::string(name_of(job.dtype)) +
+      ": transformers 5 quantizes linear layers only (integrations/bitsandbytes.py, replace_with_bnb_linear)";
+  warning.key_path = "quantization";
+  return {warning};
+}
+
+}  // namespace qlp

@@ -1,0 +1,111 @@
+#include "nn/fused_experts.h"
+
+#include <utility>
+
+#include "autograd/grouped_mm.h"
+#include "autograd/indexing.h"
+#include "autograd/pointwise.h"
+#include "autograd/views.h"
+#include "tensor/cub_scratch.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+/// The gradient of a row of pairs is scattered back to tokens by the number of the pair over top_k.
+Tensor token_of_pair(Context& ctx, const Tensor& order) { return empty_like(ctx, order, Op::div); }
+
+struct Groups {
+  Tensor keys, counts, ends;  ///< what the source names histc_input, tokens_per_expert, offsets
+};
+
+Groups count_groups(Context& ctx, const Tensor& sorted, std::int64_t experts) {
+  Groups groups;
+  groups.keys = empty_like(ctx, sorted, DType::int32, Op::to_copy);
+  groups.counts = empty(ctx, {experts}, DType::int32, Op::histc);
+  groups.ends = empty(ctx, {experts}, DType::int32, Op::cumsum);
+  scratch(ctx, scan_bytes(experts, DType::int32, ctx.device.traits()), Op::cumsum);
+  return groups;
+}
+
+/// The permutation that undoes `order`.
+Tensor inverse(Context& ctx, const Tensor& order) {
+  Tensor inverted = empty_like(ctx, order, Op::empty_like);
+  const Tensor range = empty_like(ctx, order, Op::arange);
+  return inverted;
+}
+
+}  // namespace
+
+FusedExperts::FusedExperts(std::string name, const ExpertsShape& shape)
+    : Module(ModuleKind::experts, std::move(name)),
+      gate_up_(&add_parameter("gate_up_proj", ParamRole::base_weight,
+                              {shape.experts, 2 * shape.intermediate, shape.hidden})),
+      down_(&add_parameter("down_proj", ParamRole::base_weight, {shape.experts, shape.hidden, shape.intermediate})),
+      shape_(shape) {
+  gate_up_->fused_parts = 2, down_->fused_parts = 1;
+}
+
+void FusedExperts::adapt(std::optional<std::int64_t> gate_up_r, std::optional<std::int64_t> down_r) {
+  // The wrapper of the second stack stands around that of the first.
+  const std::string inner = down_r ? name() + ".base_layer" : name();
+  if (gate_up_r) gate_up_lora_ = std::make_unique<ParamLora>(inner, *gate_up_, *gate_up_r), add_child(*gate_up_lora_);
+  if (down_r) down_lora_ = std::make_unique<ParamLora>(name(), *down_, *down_r), add_child(*down_lora_);
+}
+
+Tensor FusedExperts::forward(Context& ctx, const Tensor& input, const Routing& routing) {
+  return call(ctx, input, [&](const Tensor& hidden) {
+    ParamLora::Factors gate_up, down;
+    if (down_lora_) down = down_lora_->activate_stack(ctx);
+    if (gate_up_lora_) gate_up = gate_up_lora_->activate_stack(ctx);
+    return run(ctx, hidden, routing, gate_up, down);
+  });
+}
+
+Tensor FusedExperts::run(Context& ctx, const Tensor& hidden, const Routing& routing,
+                         const ParamLora::Factors& gate_up_factors, const ParamLora::Factors& down_factors) {
+  const std::int64_t tokens = hidden.size(0), top_k = routing.indices.size(-1), pairs = tokens * top_k;
+  const Tensor sample_weights = reshape(ctx, routing.weights, {pairs});
+  Sorted sorted = sort(ctx, routing.indices.view({pairs}));
+  Tensor selected;
+  {
+    const Tensor of_token = token_of_pair(ctx, sorted.order);
+    selected = index_rows(ctx, hidden, of_token);
+  }
+  Tensor weights = index_rows(ctx, sample_weights, sorted.order);
+  Groups groups = count_groups(ctx, sorted.values, shape_.experts);
+
+  // torch.nn.utils.parametrize.cached() keeps what is folded until the layer is done.
+  const Tensor gate_up = gate_up_lora_ ? gate_up_lora_->fold(ctx, gate_up_factors) : gate_up_->tensor;
+  Tensor states;
+  {
+    const Tensor rows = to(ctx, selected, gate_up.dtype());
+    states = grouped_mm(ctx, rows, gate_up, groups.ends);
+  }
+  {
+    const auto halves = split(ctx, states, {shape_.intermediate, shape_.intermediate}, -1);
+    const Tensor activated = silu(ctx, halves[0]);
+    states = mul(ctx, activated, halves[1]);
+  }
+  const Tensor down = down_lora_ ? down_lora_->fold(ctx, down_factors) : down_->tensor;
+  {
+    const Tensor rows = to(ctx, states, down.dtype());
+    states = grouped_mm(ctx, rows, down, groups.ends);
+  }
+  Tensor weighted;
+  {
+    const Tensor column = reshape(ctx, weights, {pairs, 1});
+    weighted = mul(ctx, states, column);
+  }
+  Tensor inverted = inverse(ctx, sorted.order);
+  weighted = index_rows(ctx, weighted, inverted);
+  Tensor sum = sum_middle(ctx, reshape(ctx, weighted, {tokens, top_k, hidden.size(-1)}));
+  Tensor out = to(ctx, sum, hidden.dtype());
+  // As Python drops its locals.
+  sorted.values.reset(), sorted.order.reset(), selected.reset(), weights.reset();
+  groups.keys.reset(), groups.counts.reset(), groups.ends.reset();
+  states.reset(), weighted.reset(), inverted.reset(), sum.reset();
+  return out;
+}
+
+}  // namespace qlp

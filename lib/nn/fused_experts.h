@@ -1,0 +1,34 @@
+// All experts of a layer as two stacks of matrices (transformers 5: MixtralExperts, Qwen3MoeExperts).
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "nn/router.h"
+
+namespace qlp {
+
+struct ExpertsShape {
+  std::int64_t experts = 0, hidden = 0, intermediate = 0;
+};
+
+class FusedExperts final : public Module {
+ public:
+  FusedExperts(std::string name, const ExpertsShape& shape);
+  /// hidden [T, H]: every token goes through its experts, which share one kernel (grouped_mm_experts_forward in
+  /// transformers/integrations/moe.py). No size depends on where the tokens go.
+  Tensor forward(Context& ctx, const Tensor& hidden, const Routing& routing);
+  /// Adapters on the stacks; gate and up, which are one stack, are adapted together.
+  void adapt(std::optional<std::int64_t> gate_up_r, std::optional<std::int64_t> down_r);
+
+ private:
+  Tensor run(Context& ctx, const Tensor& hidden, const Routing& routing, const ParamLora::Factors& gate_up,
+             const ParamLora::Factors& down);
+
+  Parameter* gate_up_;  ///< [E, 2 I, H]
+  Parameter* down_;     ///< [E, H, I]
+  ExpertsShape shape_;
+  std::unique_ptr<ParamLora> gate_up_lora_, down_lora_;
+};
+
+}  // namespace qlp

@@ -1,0 +1,40 @@
+// Which experts a token goes to, and with what weight.
+#pragma once
+
+#include <memory>
+
+#include "nn/param_lora.h"
+
+namespace qlp {
+
+struct RouterShape {
+  std::int64_t hidden = 0, experts = 0, top_k = 0;
+  bool normalises = true;               ///< the weights of a token's experts sum to one
+  bool weights_in_logit_dtype = false;  ///< Qwen3 casts them back; Mixtral leaves them in float32
+};
+
+struct Routing {
+  Tensor logits;   ///< [T, E]
+  Tensor indices;  ///< [T, K] of int64
+  Tensor weights;  ///< [T, K]
+};
+
+/// softmax, topk and normalisation of logits [T, E], in float32.
+Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape);
+
+/// MixtralTopKRouter, Qwen3MoeTopKRouter (transformers 5): a matrix of its own, no linear layer.
+class TopKRouter final : public Module {
+ public:
+  TopKRouter(std::string name, const RouterShape& shape);
+  /// hidden [T, H]
+  Routing forward(Context& ctx, const Tensor& hidden);
+  /// An adapter on the matrix.
+  ParamLora& adapt(std::int64_t r);
+
+ private:
+  Parameter* weight_;
+  RouterShape shape_;
+  std::unique_ptr<ParamLora> lora_;
+};
+
+}  // namespace qlp

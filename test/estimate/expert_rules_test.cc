@@ -1,0 +1,68 @@
+#include "estimate/expert_rules.h"
+
+#include <doctest/doctest.h>
+
+#include "estimate/dry_run.h"
+#include "estimate/rank_report.h"
+#include "plan/job_spec.h"
+
+using namespace qlp;
+
+namespace {
+
+/// One layer of Mixtral, with 4 experts; 512 tokens.
+JobSpec one_layer() {
+  JobSpec job;
+  ModelSpec& m = job.model;
+  m.family = Family::mixtral;
+  m.hidden_size = 1024, m.intermediate_size = 1536, m.num_hidden_layers = 1, m.vocab_size = 32000;
+  m.num_attention_heads = 16, m.num_key_value_heads = 4, m.head_dim = 64, m.max_position_embeddings = 32768;
+  m.experts = ExpertSpec{.num_experts = 4, .num_experts_per_tok = 2, .intermediate_size = 1536};
+  job.training.seq_len = 512;
+  job.training.optimizer = named_optimizer("adamw_torch");
+  job.cluster.gpu.capacity = Bytes{84'974'239'744};
+  return job;
+}
+
+std::uint64_t peak(const JobSpec& job) {
+  const auto run = dry_run(job, Single{}, 0);
+  REQUIRE(run);
+  return rank_report(*run, 0, false).training_peak.figures.requested.count();
+}
+
+}  // namespace
+
+// Requested bytes of the real libraries: torch 2.14.1, transformers 5.24.0, PEFT 0.21.2 on PyTorch's allocator.
+TEST_CASE("estimate/expert_rules: full fine-tune in bfloat16, as the libraries run it") {
+  CHECK(peak(one_layer()) == 887423246);
+}
+
+TEST_CASE("estimate/expert_rules: LoRA on every linear layer folds its updates into copies of the experts") {
+  JobSpec job = one_layer();
+  job.training.bf16 = true;
+  job.training.num_steps = 1;
+  job.adapter = AdapterSpec{.r = 8, .all_linear = true};
+  CHECK(peak(job) == 448434684);
+  job.adapter->lora_dropout = 0.1;
+  const auto refused = dry_run(job, Single{}, 0);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().code == "expert-dropout");
+}
+
+TEST_CASE("estimate/expert_rules: gate and up are one parameter, adapted together or not at all") {
+  JobSpec job = one_layer();
+  job.adapter = AdapterSpec{.r = 8, .target_modules = {"q_proj", "w1"}};
+  const auto refused = dry_run(job, Single{}, 0);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().code == "half-of-gate-up");
+  job.adapter->target_modules = {"q_proj", "w1", "w3"};
+  CHECK(dry_run(job, Single{}, 0));
+}
+
+TEST_CASE("estimate/expert_rules: stacks that run experts one by one are refused") {
+  JobSpec job = one_layer();
+  job.stack.transformers = {4, 57, 1};
+  const auto refused = dry_run(job, Single{}, 0);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().front().code == "experts-by-loop");
+}
