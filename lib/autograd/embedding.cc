@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "autograd/record.h"
+#include "tensor/collective.h"
 #include "tensor/cub_scratch.h"
 #include "tensor/factories.h"
 
@@ -55,7 +56,55 @@ struct EmbeddingBackward final : Node {
   void release() override { indices.release(); }
 };
 
+/// DTensor's: torch/distributed/tensor/_ops/_embedding_ops.py; torch 2.14.
+struct VocabParallelBackward final : Node {
+  using Node::Node;
+  SavedTensor indices;
+  Tensor full;  ///< outlives the cut, which is added to another gradient of a tied table before this one goes
+  Shape part, whole;
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor at = indices.unpack(ctx);
+    full = embedding_dense_backward(ctx, at.numel(), whole, grads[0].dtype());
+    Grads out;
+    out.push_back(empty(ctx, part, grads[0].dtype(), Op::contiguous));
+    return out;
+  }
+  void release() override { indices.release(); }
+};
+
+/// _MaskPartial: ids outside of the rank's rows are found, the rest is shifted to its first row.
+Tensor mask_ids(Context& ctx, const Tensor& indices, Tensor& outside) {
+  const auto boolean = [&] { return empty_like(ctx, indices, DType::boolean, Op::ne); };
+  {
+    const Tensor below = boolean(), above = boolean();
+    outside = boolean();
+  }
+  const Tensor shifted = empty_like(ctx, indices, Op::sub);
+  return empty_like(ctx, shifted, Op::clone);
+}
+
 }  // namespace
+
+Tensor vocab_parallel_embedding(Context& ctx, const Tensor& indices, const Tensor& weight, const RankGroup& group) {
+  const auto node = record<VocabParallelBackward>(ctx, weight);
+  if (node) {
+    node->part = weight.shape(), node->whole = weight.shape().with(0, weight.size(0) * group.size);
+    node->indices.save(ctx, indices);
+  }
+  Shape shape = indices.shape();
+  shape.push_back(weight.size(1));
+  Tensor out;
+  {
+    Tensor outside;
+    Tensor local = mask_ids(ctx, indices, outside);
+    const Tensor part = empty(ctx, shape, weight.dtype(), Op::embedding);
+    local.reset(), outside.reset();
+    out = empty_like(ctx, part, Op::all_reduce);
+    communicate(ctx, Collective::all_reduce, group, out);
+  }
+  set_history(out, node);
+  return out;
+}
 
 Tensor embedding(Context& ctx, const Tensor& indices, const Tensor& weight) {
   const auto node = record<EmbeddingBackward>(ctx, weight);

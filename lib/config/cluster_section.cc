@@ -36,6 +36,27 @@ std::optional<std::uint32_t> read_compute_capability(MapReader& map) {
   return std::nullopt;
 }
 
+/// The rest of world_size is data parallel.
+Mesh read_mesh(MapReader& map, std::int64_t world_size) {
+  Mesh mesh;
+  const auto* node = map.take("mesh");
+  if (!node) return mesh;
+  MapReader axes(node, map.place_of("mesh"), map.findings());
+  mesh.tp = axes.integer_or("tp", {1, kMostRanks}, 1);
+  mesh.cp = axes.integer_or("cp", {1, kMostRanks}, 1);
+  mesh.pp = axes.integer_or("pp", {1, kMostRanks}, 1);
+  mesh.ep = axes.integer_or("ep", {1, kMostRanks}, 1);
+  axes.finish();
+  if (world_size % mesh.ranks_of_replica() != 0)
+    map.refuse("mesh", "mesh-does-not-divide",
+               "tp x cp x pp is " + std::to_string(mesh.ranks_of_replica()) + ", which does not divide world_size, " +
+                   std::to_string(world_size));
+  else if (world_size / mesh.pp % mesh.ep != 0 || mesh.ep % (mesh.ep > 1 ? mesh.tp : 1) != 0)
+    map.refuse("mesh", "mesh-does-not-divide",
+               "ep is " + std::to_string(mesh.ep) + ": expected a multiple of tp that divides the ranks of a stage");
+  return mesh;
+}
+
 }  // namespace
 
 ClusterSpec read_cluster_section(const Section& where, Findings& findings) {
@@ -53,6 +74,7 @@ ClusterSpec read_cluster_section(const Section& where, Findings& findings) {
   }
   spec.gpu.compute_capability = read_compute_capability(map).value_or(spec.gpu.compute_capability);
   spec.world_size = map.integer_or("world_size", {1, kMostRanks}, 1);
+  spec.mesh = read_mesh(map, spec.world_size);
   spec.gpus_per_node = map.integer_or("gpus_per_node", {1, 1024}, 8);
   spec.intra_node_bandwidth = map.rate("intra_node_bandwidth");
   spec.inter_node_bandwidth = map.rate("inter_node_bandwidth").value_or(kInterNodeBandwidth);

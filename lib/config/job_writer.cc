@@ -183,6 +183,9 @@ std::string cluster_text(const ClusterSpec& c) {
   lines.add("gpus_per_node", c.gpus_per_node);
   if (c.intra_node_bandwidth) lines.raw("intra_node_bandwidth", exact_rate(*c.intra_node_bandwidth));
   lines.raw("inter_node_bandwidth", exact_rate(c.inter_node_bandwidth));
+  if (c.mesh != Mesh{})
+    lines.raw("mesh", "{tp: " + text_of(c.mesh.tp) + ", cp: " + text_of(c.mesh.cp) + ", pp: " + text_of(c.mesh.pp) +
+                          ", ep: " + text_of(c.mesh.ep) + "}");
   lines.raw("used_by_others", exact_size(c.used_by_others));
   lines.raw("margin", exact_percent(c.margin));
   return lines.text();

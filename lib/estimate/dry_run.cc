@@ -10,6 +10,7 @@
 #include "estimate/expert_rules.h"
 #include "estimate/loss_rules.h"
 #include "estimate/optimizer_rules.h"
+#include "estimate/parallel_rules.h"
 #include "estimate/phase_rules.h"
 #include "estimate/precision_rules.h"
 #include "estimate/runtimes.h"
@@ -50,8 +51,9 @@ ModelBehaviour model_behaviour(const JobSpec& job, const StackProfile& stack) {
   return behaviour;
 }
 
-BuildOptions build_options(const JobSpec& job, const StackProfile& stack) {
+BuildOptions build_options(const JobSpec& job, std::int64_t rank, const StackProfile& stack) {
   BuildOptions options;
+  options.slice = slice_of(job, rank);
   options.quantization = job.quantization;
   options.adapter = job.adapter;
   options.attention = static_cast<AttentionKernel>(job.training.attention);
@@ -112,6 +114,17 @@ SaveOptions save_options(const JobSpec& job, std::int64_t rank, const StackProfi
   return {.adapter_only = job.adapter.has_value(), .writes = rank == 0, .file_bytes = stack.saved_file_bytes()};
 }
 
+PipelineOptions pipeline_options(const JobSpec& job, std::int64_t rank) {
+  const ModelSlice slice = slice_of(job, rank);
+  // What goes from stage to stage has the dtype of the residual stream.
+  const bool widened = job.quantization && job.quantization->prepare_kbit && !job.quantization->trl_bf16_cast;
+  return {.stages = slice.stages,
+          .stage = slice.stage,
+          .microbatches = job.training.gradient_accumulation_steps,
+          .hidden_size = job.model.hidden_size,
+          .dtype = widened ? DType::float32 : job.dtype};
+}
+
 LoadOptions load_options(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
   const bool first_loads_for_all = loading_under(job.loading, plan) == Loading::rank0 && loads_ram_efficiently(plan);
   return {.dtype = job.dtype,
@@ -146,12 +159,13 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
   auto runtime = make_runtime(job, plan, rank, stack);
   if (!runtime) return Unexpected{runtime.error()};
   if (auto refusals = check_attention(job, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
+  if (auto refusals = check_mesh(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_experts(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_loss(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_precision(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_optimizer(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_phases(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
-  auto built = build_model(job.model, build_options(job, stack));
+  auto built = build_model(job.model, build_options(job, rank, stack));
   if (!built) return Unexpected{built.error()};
   if (auto refusals = runtime.value()->check(*built.value()); !refusals.empty()) return Unexpected{std::move(refusals)};
 
@@ -182,8 +196,10 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
       const Scoped place(ctx.place, loading.path == LoadPath::gpu ? Place::device : Place::host);
       prepare_model(ctx, *model, job, stack);
     }
+    const bool one_replica = std::holds_alternative<Single>(plan);
     TrainerOptions training =
-        trainer_options(job, std::holds_alternative<Single>(plan) ? 1 : job.cluster.world_size, stack);
+        trainer_options(job, one_replica ? job.cluster.mesh.ranks_of_replica() : job.cluster.world_size, stack);
+    training.pipeline = pipeline_options(job, rank);
     adjust_to_plan(training, plan, stack);
     Trainer trainer(*model, *sharding, training, begin_phase);
     trainer.prepare(ctx);

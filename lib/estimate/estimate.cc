@@ -11,6 +11,7 @@
 #include "estimate/host_report.h"
 #include "estimate/ledger.h"
 #include "estimate/outside_terms.h"
+#include "estimate/parallel_rules.h"
 #include "estimate/rank_report.h"
 #include "estimate/step_time.h"
 #include "estimate/step_work.h"
@@ -27,35 +28,55 @@ HostReport host_memory(const JobSpec& job, const NamedPlan& plan, const DryRun& 
   return host_report(job, plan, first.host, other ? &other->host : nullptr);
 }
 
+/// One rank: its ledger, and whether it runs with what is left to the allocator, where only a replay can tell.
+struct PlayedRank {
+  RankReport report;
+  std::optional<bool> runs_when_limited;
+};
+
+PlayedRank play_rank(const JobSpec& job, const DryRun& run, std::int64_t rank, const std::vector<OutsideTerm>& outside,
+                     const EstimateOptions& options) {
+  PlayedRank played{.report = rank_report(run, rank, options.phase_inventories)};
+  RankReport& report = played.report;
+  // Blocks that wait for a stream make the peaks depend on how far the GPU lags; the verdict is from the worse side.
+  const auto lag = run.timeline.waits_for_streams() ? EventPolicy::at_synchronize : EventPolicy::ready_at_once;
+  if (lag == EventPolicy::at_synchronize)
+    add_slowest(report, run.timeline, replay(run.timeline, job.allocator, CounterSource::kUnlimited, lag));
+  if (options.required) {
+    const Bytes least{least_memory(run.timeline, job.allocator, lag)};
+    report.peak.required_reserved = report.training_peak.required_reserved = least;
+  }
+  if (needs_replay(report.peak, job.cluster, outside)) {
+    const Bytes limit = allocator_limit(job.cluster, outside);
+    played.runs_when_limited = replay(run.timeline, job.allocator, limit.count(), lag).runs();
+  }
+  return played;
+}
+
 PlanReport play(const JobSpec& job, const NamedPlan& plan, const EstimateOptions& options) {
   PlanReport report;
   report.plan = plan;
-  auto run = dry_run(job, plan.plan, options.rank, RunExtent::whole);
-  if (!run) {
-    report.refusals = run.error();
-    return report;
-  }
   report.outside = outside_terms(job, plan);
-  if (run->managed_state > Bytes{}) report.outside.push_back(paged_optimizer_state(run->managed_state));
-  if (options.rank == 0) report.host = host_memory(job, plan, *run);
-  const std::vector<StepPhase> step = last_step(*run, job.training);
-  report.communication = communication_of(step);
-  report.step_time = step_time(step, job.cluster);
-  RankReport rank = rank_report(*run, options.rank, options.phase_inventories);
-  // Blocks that wait for a stream make the peaks depend on how far the GPU lags; the verdict is from the worse side.
-  const auto lag = run->timeline.waits_for_streams() ? EventPolicy::at_synchronize : EventPolicy::ready_at_once;
-  if (lag == EventPolicy::at_synchronize)
-    add_slowest(rank, run->timeline, replay(run->timeline, job.allocator, CounterSource::kUnlimited, lag));
-  if (options.required) {
-    const Bytes least{least_memory(run->timeline, job.allocator, lag)};
-    rank.peak.required_reserved = rank.training_peak.required_reserved = least;
-  }
   std::optional<bool> runs_when_limited;
-  if (needs_replay(rank.peak, job.cluster, report.outside)) {
-    const Bytes limit = allocator_limit(job.cluster, report.outside);
-    runs_when_limited = replay(run->timeline, job.allocator, limit.count(), lag).runs();
+  const auto ranks = options.rank == 0 ? distinct_ranks(job, plan.plan) : std::vector{options.rank};
+  for (const std::int64_t rank : ranks) {
+    const auto run = dry_run(job, plan.plan, rank, RunExtent::whole);
+    if (!run) {
+      report.outside.clear();
+      report.refusals = run.error();
+      return report;
+    }
+    if (rank == 0) report.host = host_memory(job, plan, *run);
+    if (rank == ranks.front()) {
+      if (run->managed_state > Bytes{}) report.outside.push_back(paged_optimizer_state(run->managed_state));
+      const std::vector<StepPhase> step = last_step(*run, job.training);
+      report.communication = communication_of(step);
+      report.step_time = step_time(step, job.cluster);
+    }
+    PlayedRank played = play_rank(job, *run, rank, report.outside, options);
+    report.ranks.push_back(std::move(played.report));
+    if (played.runs_when_limited) runs_when_limited = runs_when_limited.value_or(true) && *played.runs_when_limited;
   }
-  report.ranks.push_back(std::move(rank));
   judge(report, job.cluster, runs_when_limited);
   return report;
 }
@@ -85,6 +106,7 @@ Report estimate(const JobSpec& job, const EstimateOptions& options) {
   report.parameters = count_parameters(job);
   report.diagnostics = attention_warnings(job, StackProfile(job.stack));
   for (Diagnostic& warning : expert_warnings(job)) report.diagnostics.push_back(std::move(warning));
+  for (Diagnostic& note : mesh_notes(job)) report.diagnostics.push_back(std::move(note));
   std::vector<const NamedPlan*> plans;
   for (const NamedPlan& plan : job.plans)
     if (!options.only_plan || plan.name == *options.only_plan) plans.push_back(&plan);

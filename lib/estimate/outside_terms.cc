@@ -34,12 +34,13 @@ OutsideTerm library_overhead(const GpuSpec& gpu) {
 /// Each process group of a plan has a communicator, made when it is first used.
 std::vector<CommunicatorSpec> communicators(const JobSpec& job, const NamedPlan& plan) {
   const auto* fsdp1 = std::get_if<Fsdp1>(&plan.plan);
-  CommunicatorSpec world{.torch = job.stack.torch,
-                         .ranks = ranks_of(job, plan),
-                         .ranks_per_node = job.cluster.gpus_per_node,
-                         .link = link_of(job.cluster.gpu),
-                         .compute_capability = job.cluster.gpu.compute_capability,
-                         .all_reduce = std::holds_alternative<Ddp>(plan.plan)};
+  CommunicatorSpec world{
+      .torch = job.stack.torch,
+      .ranks = ranks_of(job, plan),
+      .ranks_per_node = job.cluster.gpus_per_node,
+      .link = link_of(job.cluster.gpu),
+      .compute_capability = job.cluster.gpu.compute_capability,
+      .all_reduce = std::holds_alternative<Ddp>(plan.plan) || std::holds_alternative<Single>(plan.plan)};
   if (fsdp1 == nullptr) return {world};
   const Fsdp1Groups groups = fsdp1_groups(*fsdp1, job.cluster);
   world.all_reduce = !groups.shards;
@@ -54,13 +55,13 @@ std::vector<CommunicatorSpec> communicators(const JobSpec& job, const NamedPlan&
 }  // namespace
 
 std::int64_t ranks_of(const JobSpec& job, const NamedPlan& plan) {
-  return std::holds_alternative<Single>(plan.plan) ? 1 : job.cluster.world_size;
+  return std::holds_alternative<Single>(plan.plan) ? job.cluster.mesh.ranks_of_replica() : job.cluster.world_size;
 }
 
 std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan) {
   const GpuSpec& gpu = job.cluster.gpu;
   std::vector<OutsideTerm> terms{cuda_context(gpu), library_overhead(gpu)};
-  if (std::holds_alternative<Single>(plan.plan)) return terms;
+  if (std::holds_alternative<Single>(plan.plan) && ranks_of(job, plan) == 1) return terms;
   OutsideTerm nccl{.name = "nccl"};
   for (const CommunicatorSpec& communicator : communicators(job, plan)) {
     const CommunicatorMemory memory = communicator_memory(communicator);

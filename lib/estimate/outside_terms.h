@@ -13,7 +13,8 @@ namespace qlp {
 /// The terms of one rank under a plan: cuda_context and library_overhead always, nccl where the plan communicates.
 std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan);
 
-/// How many ranks a plan's communicator joins: 1 for `single`, else the job's world size.
+/// How many ranks a plan's communicator joins: those of one replica of the model for `single`, else the job's world
+/// size.
 std::int64_t ranks_of(const JobSpec& job, const NamedPlan& plan);
 
 /// State of an optimizer in managed memory.

@@ -19,14 +19,15 @@ class Builder {
 
   std::unique_ptr<CausalLm> build() {
     CausalLmParts parts;
-    parts.embedding = std::make_unique<Embedding>("model.embed_tokens", spec_.vocab_size, spec_.hidden_size);
-    if (spec_.family == Family::gemma2 && options_.model_behaviour.embedding_scales_itself)
-      parts.embedding->keep_scale();
-    for (std::int64_t i = 0; i < spec_.num_hidden_layers; ++i) parts.layers.push_back(layer(i));
-    parts.norm = norm("model.norm", spec_.hidden_size);
+    const ModelSlice& slice = options_.slice;
+    if (slice.first()) parts.embedding = embedding();
+    for (std::int64_t i = slice.first_layer(spec_.num_hidden_layers); i < slice.end_layer(spec_.num_hidden_layers); ++i)
+      parts.layers.push_back(layer(i));
+    if (slice.last()) parts.norm = norm("model.norm", spec_.hidden_size);
     if (options_.model_behaviour.rotary.place == RotaryPlace::decoder) parts.rotary = rotary("model.rotary_emb");
-    parts.head = head(*parts.embedding);
-    if (options_.adapter && is_saved_module(*options_.adapter, "model.embed_tokens")) parts.embedding->train_copy();
+    if (slice.last()) parts.head = head(parts.embedding.get());
+    if (parts.embedding && options_.adapter && is_saved_module(*options_.adapter, "model.embed_tokens"))
+      parts.embedding->train_copy();
     const ModelTraits traits{
         .scales_embedding = spec_.family == Family::gemma2,
         .caps_logits = spec_.final_logit_softcapping.has_value(),
@@ -45,6 +46,18 @@ class Builder {
   bool half_adapted() const { return half_adapted_; }
 
  private:
+  std::unique_ptr<Embedding> embedding() const {
+    // With a head that is cut by rows of the vocabulary, a tied table is too (transformers distributed/mixin.py).
+    const std::int64_t ranks = spec_.tie_word_embeddings ? options_.slice.tp : 1;
+    auto table = std::make_unique<Embedding>("model.embed_tokens", spec_.vocab_size / ranks, spec_.hidden_size);
+    if (ranks > 1) table->share({MeshAxis::tp, ranks});
+    if (spec_.family == Family::gemma2 && options_.model_behaviour.embedding_scales_itself) table->keep_scale();
+    return table;
+  }
+  TensorParallel parallel(TpStyle style) const {
+    return options_.slice.tp == 1 ? TensorParallel{} : TensorParallel{style, options_.slice.tp};
+  }
+
   /// Norms of q and k over the width of a head.
   bool norms_heads() const { return spec_.family == Family::qwen3 || spec_.family == Family::qwen3_moe; }
   RotaryStyle rotary_style() const {
@@ -91,7 +104,11 @@ class Builder {
     return std::make_unique<RmsNorm>(std::move(name), width, kind, liger);
   }
 
-  std::unique_ptr<LinearModule> linear(const std::string& name, std::int64_t in, std::int64_t out, bool bias) {
+  /// `in` and `out` are the features of the whole layer.
+  std::unique_ptr<LinearModule> linear(const std::string& name, std::int64_t whole_in, std::int64_t whole_out,
+                                       bool bias, TpStyle style) {
+    const TensorParallel shared = parallel(style);
+    const std::int64_t in = shared.in(whole_in), out = shared.out(whole_out);
     const bool adapt = options_.adapter && is_target(*options_.adapter, name, false);
     const std::string base_name = adapt ? name + ".base_layer" : name;
     std::unique_ptr<LinearModule> base;
@@ -99,18 +116,29 @@ class Builder {
       base = std::make_unique<Linear4bit>(
           base_name, in, out, bias, FourBitCompute{options_.quantization->compute_dtype, options_.quant_behaviour});
     else
-      base = std::make_unique<Linear>(base_name, in, out, bias, ParamRole::base_weight);
+      base = float_linear(base_name, in, out, bias, shared);
     if (!adapt) return base;
     ++adapted_;
     const LoraOptions lora{.r = rank_for(*options_.adapter, name),
                            .dropout = options_.adapter->lora_dropout > 0,
-                           .dora = options_.adapter->use_dora};
+                           .dora = options_.adapter->use_dora,
+                           .parallel = shared};
     return std::make_unique<LoraLinear>(name, std::move(base), lora, options_.adapter_behaviour);
   }
 
-  std::unique_ptr<LinearModule> head(Embedding& embedding) {
-    auto head = std::make_unique<Linear>("lm_head", spec_.hidden_size, spec_.vocab_size, false, ParamRole::lm_head);
-    if (spec_.tie_word_embeddings) head->tie(embedding.weight());
+  static std::unique_ptr<Linear> float_linear(const std::string& name, std::int64_t in, std::int64_t out, bool bias,
+                                              const TensorParallel& shared) {
+    auto layer = std::make_unique<Linear>(name, in, out, bias, ParamRole::base_weight);
+    layer->share(shared);
+    return layer;
+  }
+
+  std::unique_ptr<LinearModule> head(Embedding* embedding) {
+    const TensorParallel shared = parallel(TpStyle::colwise_gather_output);
+    auto head =
+        std::make_unique<Linear>("lm_head", spec_.hidden_size, shared.out(spec_.vocab_size), false, ParamRole::lm_head);
+    head->share(shared);
+    if (spec_.tie_word_embeddings && embedding) head->tie(embedding->weight());
     if (!options_.adapter) return head;
     if (is_saved_module(*options_.adapter, "lm_head")) head->train_copy();
     if (!is_target(*options_.adapter, "lm_head", true)) return head;
@@ -127,13 +155,13 @@ class Builder {
                        kv = spec_.num_key_value_heads * spec_.head_dim;
     AttentionProjections p;
     if (spec_.family == Family::phi3) {
-      p.qkv = linear(name + ".qkv_proj", h, q + 2 * kv, false);
+      p.qkv = linear(name + ".qkv_proj", h, q + 2 * kv, false, TpStyle::none);
     } else {
-      p.q = linear(name + ".q_proj", h, q, spec_.qkv_bias);
-      p.k = linear(name + ".k_proj", h, kv, spec_.qkv_bias);
-      p.v = linear(name + ".v_proj", h, kv, spec_.qkv_bias);
+      p.q = linear(name + ".q_proj", h, q, spec_.qkv_bias, TpStyle::colwise);
+      p.k = linear(name + ".k_proj", h, kv, spec_.qkv_bias, TpStyle::colwise);
+      p.v = linear(name + ".v_proj", h, kv, spec_.qkv_bias, TpStyle::colwise);
     }
-    p.o = linear(name + ".o_proj", q, h, spec_.attention_bias);
+    p.o = linear(name + ".o_proj", q, h, spec_.attention_bias, TpStyle::rowwise);
     if (norms_heads()) {
       p.q_norm = norm(name + ".q_norm", spec_.head_dim);
       p.k_norm = norm(name + ".k_norm", spec_.head_dim);
@@ -144,8 +172,8 @@ class Builder {
     }
     if (options_.model_behaviour.rotary.in_every_attention) p.rotary = rotary(name + ".rotary_emb");
     const AttentionShape shape{.hidden = h,
-                               .heads = spec_.num_attention_heads,
-                               .kv_heads = spec_.num_key_value_heads,
+                               .heads = spec_.num_attention_heads / options_.slice.tp,
+                               .kv_heads = spec_.num_key_value_heads / options_.slice.tp,
                                .head_dim = spec_.head_dim,
                                .kernel = options_.attention,
                                .sliding = slides(index),
@@ -166,12 +194,12 @@ class Builder {
     const std::int64_t h = spec_.hidden_size, i = spec_.intermediate_size;
     MlpProjections p;
     if (spec_.family == Family::phi3) {
-      p.gate_up = linear(name + ".gate_up_proj", h, 2 * i, false);
+      p.gate_up = linear(name + ".gate_up_proj", h, 2 * i, false, TpStyle::none);
     } else {
-      p.gate = linear(name + ".gate_proj", h, i, spec_.mlp_bias);
-      p.up = linear(name + ".up_proj", h, i, spec_.mlp_bias);
+      p.gate = linear(name + ".gate_proj", h, i, spec_.mlp_bias, TpStyle::colwise);
+      p.up = linear(name + ".up_proj", h, i, spec_.mlp_bias, TpStyle::colwise);
     }
-    p.down = linear(name + ".down_proj", i, h, spec_.mlp_bias);
+    p.down = linear(name + ".down_proj", i, h, spec_.mlp_bias, TpStyle::rowwise);
     const Activation activation = spec_.family == Family::gemma2 ? Activation::gelu : Activation::silu;
     return std::make_unique<GatedMlp>(name, activation, std::move(p), options_.model_behaviour.liger.has_value());
   }
@@ -258,17 +286,16 @@ Diagnostics check_adapted_experts(const AdapterSpec& adapter, const Builder& bui
 
 Diagnostics check_adapter(const AdapterSpec& adapter, CausalLm& model, std::size_t adapted) {
   Diagnostics refusals;
-  const Module& embedding = *model.parts().embedding;
-  const Module& head = *model.parts().head;
-  if (!adapter.all_linear && is_target(adapter, embedding.name(), false))
+  const Module* const embedding = model.parts().embedding.get();
+  const Module* const head = model.parts().head.get();
+  if (!adapter.all_linear && is_target(adapter, "model.embed_tokens", false))
     refusals.push_back(refusal("embedding-target", "an adapter on the embedding is not planned yet",
-                               "adapter.target_modules",
-                               "leave " + embedding.leaf_name() + " out, or train it whole: modules_to_save"));
+                               "adapter.target_modules", "leave embed_tokens out, or train it whole: modules_to_save"));
   else if (adapted == 0)
     refusals.push_back(refusal("no-target-module", "target_modules matches no linear layer of this model",
                                "adapter.target_modules", "use all-linear, or names like q_proj, v_proj"));
   model.visit([&](const Module& module) {
-    if (!refusals.empty() || &module == &embedding || &module == &head || module.name().empty()) return;
+    if (!refusals.empty() || &module == embedding || &module == head || module.name().empty()) return;
     if (is_saved_module(adapter, module.name()))
       refusals.push_back(refusal("saved-module", "training a whole copy of " + module.name() + " is not planned yet",
                                  "adapter.modules_to_save", "embed_tokens and lm_head are"));

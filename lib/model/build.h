@@ -8,6 +8,7 @@
 #include "model/adapter_spec.h"
 #include "model/model_spec.h"
 #include "model/quantization_spec.h"
+#include "model/slice.h"
 #include "nn/causal_lm.h"
 
 namespace qlp {
@@ -20,6 +21,7 @@ struct BuildOptions {
   AdapterBehaviour adapter_behaviour;
   ModelBehaviour model_behaviour;
   QuantBehaviour quant_behaviour;
+  ModelSlice slice;  ///< what this rank holds of the model
 };
 
 /// Errors: adapter names that match no module.

@@ -22,15 +22,16 @@ LayerInputs prepared(Context& ctx, Module& layer, LayerInputs inputs) {
 }  // namespace
 
 Decoder::Decoder(CausalLmParts& parts) : Module(ModuleKind::decoder, "model") {
-  add_child(*parts.embedding);
+  if (parts.embedding) add_child(*parts.embedding);
   for (const auto& layer : parts.layers) add_child(*layer);
-  add_child(*parts.norm);
+  if (parts.norm) add_child(*parts.norm);
   if (parts.rotary) add_child(*parts.rotary);
 }
 
 CausalLm::CausalLm(CausalLmParts parts, ModelTraits traits)
     : Module(ModuleKind::model, ""), parts_(std::move(parts)), decoder_(parts_), traits_(traits) {
-  add_child(decoder_), add_child(*parts_.head);
+  add_child(decoder_);
+  if (parts_.head) add_child(*parts_.head);
 }
 
 Tensor CausalLm::run_layer(Context& ctx, DecoderLayer& layer, const Tensor& hidden, const LayerInputs& inputs,
@@ -88,7 +89,8 @@ Tensor CausalLm::decode(Context& ctx, const Tensor& ids, const Tensor& num_items
   Tensor last_output;
   LayerInputs inputs;
   inputs.num_items = num_items;
-  Tensor embeds = parts_.embedding->forward(ctx, ids, {options.input_requires_grad, scales_itself});
+  Tensor embeds =
+      parts_.embedding ? parts_.embedding->forward(ctx, ids, {options.input_requires_grad, scales_itself}) : ids;
   inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::arange);
   if (options.behaviour.adds_past_length) inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::add);
   make_masks(ctx, embeds, inputs);
@@ -99,10 +101,10 @@ Tensor CausalLm::decode(Context& ctx, const Tensor& ids, const Tensor& num_items
   }
   Tensor hidden = embeds;
   if (parts_.rotary) inputs.rotary = parts_.rotary->forward(ctx, hidden, inputs.positions);
-  if (traits_.scales_embedding && !scales_itself) hidden = scale(ctx, hidden);
+  if (parts_.embedding && traits_.scales_embedding && !scales_itself) hidden = scale(ctx, hidden);
   for (const auto& layer : parts_.layers) hidden = run_layer(ctx, *layer, hidden, inputs, options);
   if (traits_.holds_last_output) last_output = hidden;
-  hidden = parts_.norm->forward(ctx, hidden);
+  if (parts_.norm) hidden = parts_.norm->forward(ctx, hidden);
   // Python drops the arguments first, then the other names in the order of the source.
   if (traits_.masks_by_layer_type) {
     inputs.mask.reset(), inputs.sliding_mask.reset(), embeds.reset(), inputs.positions.reset();
@@ -117,6 +119,10 @@ CausalLmOutput CausalLm::forward(Context& ctx, const Tensor& ids, const Tensor& 
   CausalLmOutput output;
   const Tensor hidden =
       decoder_.call(ctx, ids, [&](const Tensor& input) { return decode(ctx, input, num_items, output, options); });
+  if (!parts_.head) {
+    output.hidden = hidden;
+    return output;
+  }
   {
     const Scoped category(ctx.category, Category::logits_and_loss);
     Tensor last = hidden;

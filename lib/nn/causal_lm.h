@@ -41,9 +41,11 @@ struct ModelTraits {
 
 struct CausalLmOutput {
   Tensor loss, logits;
+  Tensor hidden;  ///< of a stage that is not the last: what the next one gets
   std::vector<std::pair<Tensor, Tensor>> cache;
 };
 
+/// A stage of a pipeline has the embedding only if it is the first, norm and head only if it is the last.
 struct CausalLmParts {
   std::unique_ptr<Embedding> embedding;
   std::vector<std::unique_ptr<DecoderLayer>> layers;
@@ -61,7 +63,7 @@ class Decoder final : public Module {
 class CausalLm final : public Module {
  public:
   CausalLm(CausalLmParts parts, ModelTraits traits);
-  /// ids and labels [B, S] of int64.
+  /// ids and labels [B, S] of int64; a later stage gets hidden states [B, S, H] in place of ids.
   CausalLmOutput forward(Context& ctx, const Tensor& ids, const Tensor& labels, const Tensor& num_items,
                          const RunOptions& options);
 

@@ -22,7 +22,8 @@ std::vector<ModuleBuffer> Embedding::own_buffers() {
 
 Tensor Embedding::forward(Context& ctx, const Tensor& ids, EmbeddingOutput output) {
   return call(ctx, ids, [&](const Tensor& indices) {
-    Tensor out = embedding(ctx, indices, weight_->tensor);
+    Tensor out = group_.size > 1 ? vocab_parallel_embedding(ctx, indices, weight_->tensor, group_)
+                                 : embedding(ctx, indices, weight_->tensor);
     if (output.scaled) out = scale(ctx, out);
     if (output.requires_grad) set_requires_grad(out, true);
     return out;

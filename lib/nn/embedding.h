@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/module.h"
+#include "tensor/work.h"
 
 namespace qlp {
 
@@ -22,6 +23,8 @@ class Embedding final : public Module {
   Parameter& original() { return *own_parameters().front(); }
   /// Trains a copy of the table; the original stays, frozen (PEFT's modules_to_save).
   void train_copy();
+  /// Its rows are those of this rank; the others' lookups are added.
+  void share(const RankGroup& group) { group_ = group; }
   /// The factor of its output is a buffer (Gemma of transformers 5).
   void keep_scale() { keeps_scale_ = true; }
   std::vector<ModuleBuffer> own_buffers() override;
@@ -29,6 +32,7 @@ class Embedding final : public Module {
  private:
   Parameter* weight_;
   bool keeps_scale_ = false;
+  RankGroup group_;
   Tensor scale_;
 };
 

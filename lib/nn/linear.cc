@@ -27,7 +27,10 @@ void Linear::train_copy() {
 }
 
 Tensor Linear::forward(Context& ctx, const Tensor& x) {
-  return call(ctx, x, [&](const Tensor& input) { return linear(ctx, input, weight_->tensor, tensor_of(bias_)); });
+  return call(ctx, x, [&](const Tensor& input) {
+    const Tensor mine = enter(ctx, input, parallel_);
+    return leave(ctx, linear(ctx, mine, weight_->tensor, tensor_of(bias_)), parallel_);
+  });
 }
 
 Linear4bit::Linear4bit(std::string name, std::int64_t in, std::int64_t out, bool bias, const FourBitCompute& compute)

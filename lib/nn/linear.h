@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/module.h"
+#include "nn/tensor_parallel.h"
 #include "quant/linear_4bit.h"
 
 namespace qlp {
@@ -22,6 +23,8 @@ class Linear final : public LinearModule {
   Tensor forward(Context& ctx, const Tensor& x) override;
   Parameter& weight() override { return *weight_; }
   Parameter* bias() override { return bias_; }
+  /// Its features are those of this rank.
+  void share(const TensorParallel& parallel) { parallel_ = parallel; }
   /// Uses the weight of another module from now on (tied embeddings).
   void tie(Parameter& shared);
   /// Trains a copy of the weight; the original stays, frozen (PEFT's modules_to_save).
@@ -30,6 +33,7 @@ class Linear final : public LinearModule {
  private:
   Parameter* weight_;
   Parameter* bias_ = nullptr;
+  TensorParallel parallel_;
 };
 
 class Linear4bit final : public LinearModule {

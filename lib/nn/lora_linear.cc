@@ -17,6 +17,7 @@ LoraLinear::LoraLinear(std::string full_name, std::unique_ptr<LinearModule> base
                                 ModuleKind::lora_matrix);
   b_ = std::make_unique<Linear>(name() + ".lora_B.default", options.r, weight[0], false, ParamRole::lora_b,
                                 ModuleKind::lora_matrix);
+  if (options.parallel.cuts_output()) b_->share(options.parallel);
   add_child(*base_), add_child(*a_), add_child(*b_);
   if (!options.dora) return;
   dora_ = std::make_unique<DoraLayer>(name() + ".lora_magnitude_vector.default", weight[0], behaviour);

@@ -14,6 +14,7 @@ struct LoraOptions {
   std::int64_t r = 8;
   bool dropout = false;
   bool dora = false;
+  TensorParallel parallel;  ///< of the base layer: B is cut as its output features are
 };
 
 /// peft.tuners.lora.Linear and Linear4bit.

@@ -15,6 +15,7 @@
 #include "model/quantization_spec.h"
 #include "optim/optimizer_names.h"
 #include "plan/gpu_rates.h"
+#include "plan/mesh.h"
 #include "plan/sharding_plan.h"
 #include "plan/stack_versions.h"
 
@@ -75,6 +76,7 @@ struct ClusterSpec {
   /// Per second, of each GPU in one direction: to the others of its node (none: as the catalogue says), to other nodes.
   std::optional<Bytes> intra_node_bandwidth;
   Bytes inter_node_bandwidth = kInterNodeBandwidth;
+  Mesh mesh;  ///< parallelism beside that over data
   Bytes used_by_others;
   double margin = 0.02;  ///< share of capacity that is kept free
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;

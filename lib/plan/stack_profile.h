@@ -54,6 +54,9 @@ class StackProfile {
   /// SDPA takes cuDNN before FlashAttention on Hopper; seen in 2.14, not in 2.8
   /// (ATen/native/transformers/cuda/sdp_utils.cpp).
   bool prefers_cudnn_attention() const { return v_.torch >= Version{2, 9, 0}; }
+  /// from_pretrained shares layers among ranks by DTensor (distributed/tensor_parallel.py); looked at in 5.24 on torch
+  /// 2.14.
+  bool shards_layers() const { return layers_checkpoint_forward() && v_.torch >= Version{2, 9, 0}; }
   /// Experts are stacks of matrices that one kernel multiplies; looked at in 5.24 (integrations/moe.py). 4.57 runs them
   /// one by one; what lies between is taken to be like the newer from where layers checkpoint in their forward.
   bool fuses_experts() const { return layers_checkpoint_forward(); }

@@ -156,7 +156,7 @@ std::string_view report_schema() {
         "cluster": {
           "type": "object",
           "required": [
-            "gpu", "world_size", "gpus_per_node", "inter_node_bytes_per_second", "used_by_others_bytes", "margin"
+            "gpu", "world_size", "gpus_per_node", "mesh", "inter_node_bytes_per_second", "used_by_others_bytes", "margin"
           ],
           "properties": {
             "gpu": {
@@ -174,6 +174,18 @@ std::string_view report_schema() {
             "gpus_per_node": {"type": "integer", "minimum": 1},
             "intra_node_bytes_per_second": {"type": "integer", "minimum": 1, "description": "of a GPU in one direction"},
             "inter_node_bytes_per_second": {"type": "integer", "minimum": 1, "description": "of a GPU in one direction"},
+            "mesh": {
+              "type": "object",
+              "description": "parallelism within a replica of the model; the rest of world_size is data parallel",
+              "additionalProperties": false,
+              "required": ["tp", "cp", "pp", "ep"],
+              "properties": {
+                "tp": {"type": "integer", "minimum": 1},
+                "cp": {"type": "integer", "minimum": 1},
+                "pp": {"type": "integer", "minimum": 1},
+                "ep": {"type": "integer", "minimum": 1}
+              }
+            },
             "used_by_others_bytes": {"$ref": "#/$defs/bytes"},
             "margin": {
               "type": "number",

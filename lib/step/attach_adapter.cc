@@ -42,12 +42,15 @@ void make_adapters(Context& ctx, CausalLm& model, DType compute_dtype, const Loa
 
 /// ModulesToSaveWrapper: a deep copy of each module that is trained whole.
 void copy_saved_modules(Context& ctx, CausalLm& model) {
-  const Parameter& original = model.parts().embedding->original();
-  for (Module* module :
-       {static_cast<Module*>(model.parts().embedding.get()), static_cast<Module*>(model.parts().head.get())})
+  const CausalLmParts& parts = model.parts();
+  if (!parts.embedding && !parts.head) return;
+  const DType dtype = (parts.embedding ? parts.embedding->original() : parts.head->weight()).tensor.dtype();
+  for (Module* module : {static_cast<Module*>(parts.embedding.get()), static_cast<Module*>(parts.head.get())}) {
+    if (!module) continue;  // on another stage
     for (const auto& parameter : module->own_parameters())
       if (parameter->role == ParamRole::modules_to_save)
-        parameter->tensor = empty(ctx, parameter->shape, original.tensor.dtype(), Op::clone);
+        parameter->tensor = empty(ctx, parameter->shape, dtype, Op::clone);
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "step/trainer.h"
 
+#include <deque>
 #include <utility>
 
 #include "autograd/autocast.h"
@@ -42,6 +43,14 @@ void Trainer::prepare(Context& ctx) {
 
 void Trainer::train(Context& ctx) {
   for (std::int64_t step = 1; step <= options_.num_steps; ++step) {
+    if (options_.pipeline.stages > 1) {
+      pipeline_step(ctx);
+      begin_phase_("step" + std::to_string(step) + ".optimizer");
+      optimizer_step(ctx);
+      begin_phase_("step" + std::to_string(step) + ".zero_grad");
+      runtime_.zero_grad(ctx, trained_);
+      continue;
+    }
     if (step > 1) begin_phase_("micro" + std::to_string(micro_ + 1) + ".forward");
     if (options_.item_count != ItemCount::host_number) num_items_ = counted_items(ctx);
     const std::int64_t last = options_.gradient_accumulation_steps;
@@ -64,11 +73,12 @@ void Trainer::train(Context& ctx) {
 void Trainer::make_optimizer(Context& ctx) {
   std::vector<ParameterGroup> groups(2);  // with weight decay, without
   OptimizerSetup setup{.behaviour = options_.optimizer_behaviour, .embeddings = {}};
+  Embedding* const embedding = model_.parts().embedding.get();  // none on later stages of a pipeline
   for (auto& [parameter, tensor, flat] : runtime_.trained(model_)) {
     const bool decays =
         (options_.norms_decay || parameter->role != ParamRole::norm) && parameter->role != ParamRole::bias;
     groups[decays ? 0 : 1].push_back(tensor);
-    if (!flat && parameter == &model_.parts().embedding->weight()) setup.embeddings.push_back(tensor);
+    if (!flat && embedding && parameter == &embedding->weight()) setup.embeddings.push_back(tensor);
     trained_.push_back(std::move(tensor));
   }
   optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
@@ -152,6 +162,52 @@ Prediction Trainer::predict(Context& ctx) {
   prediction.loss = scalar(ctx, output.loss.dtype(), Op::mean);
   if (options_.evaluation->keeps_predictions) prediction.logits = output.logits, prediction.labels = labels.alias();
   return prediction;
+}
+
+StagePass Trainer::stage_forward(Context& ctx, std::int64_t i) {
+  const PipelineOptions& pipeline = options_.pipeline;
+  begin_phase_("micro" + std::to_string(micro_ + i + 1) + ".forward");
+  StagePass pass;
+  if (!pipeline.first()) pass.input = pipeline_.receive_input(ctx, i);
+  const Shape batch{options_.micro_batch_size, options_.seq_len};
+  const Tensor ids = from_host(ctx, batch, DType::int64), labels = from_host(ctx, batch, DType::int64);
+  CausalLmOutput output;
+  {
+    const AutocastRegion autocast(ctx, options_.autocast);
+    output = runtime_.forward(ctx, model_, pipeline.first() ? ids : pass.input, labels, num_items_, options_.run);
+  }
+  if (pipeline.last()) {
+    pass.output = scale(ctx, output.loss, Op::div);  // of the microbatches
+    pass.logits = std::move(output.logits);
+  } else {
+    pass.output = std::move(output.hidden);
+    pipeline_.send_output(ctx, pass.output);
+  }
+  return pass;
+}
+
+void Trainer::stage_backward(Context& ctx, std::int64_t i, const StagePass& pass) {
+  begin_phase_("micro" + std::to_string(micro_ + i + 1) + ".backward");
+  const Tensor gradient = options_.pipeline.last() ? Tensor() : pipeline_.receive_gradient(ctx, i);
+  ctx.engine.backward(ctx, {pass.output}, {gradient});
+  if (pass.input.defined()) pipeline_.send_gradient(ctx, grad_of(pass.input));
+}
+
+/// As many forward passes as the schedule has ahead, then one backward and one forward in turn.
+void Trainer::pipeline_step(Context& ctx) {
+  const PipelineOptions& pipeline = options_.pipeline;
+  runtime_.begin_micro_step(ctx, true);
+  pipeline_.make(ctx, options_.micro_batch_size, options_.seq_len);
+  std::deque<StagePass> in_flight;
+  std::int64_t forwards = 0;
+  const auto forward = [&] { in_flight.push_back(stage_forward(ctx, forwards++)); };
+  while (forwards < pipeline.warmup()) forward();
+  for (std::int64_t i = 0; i < pipeline.played(); ++i) {
+    stage_backward(ctx, i, in_flight.front());
+    in_flight.pop_front();
+    if (forwards < pipeline.played()) forward();
+  }
+  micro_ += pipeline.played();
 }
 
 /// The running sum, behind a filter for losses that are not numbers, for whose answer the host waits.

@@ -13,6 +13,7 @@
 #include "optim/optimizer.h"
 #include "shard/sharding_runtime.h"
 #include "step/evaluation.h"
+#include "step/pipeline.h"
 
 namespace qlp {
 
@@ -48,6 +49,7 @@ struct TrainerOptions {
   RunOptions run;
   std::optional<EvaluationOptions> evaluation;
   bool evaluation_counts_items = true;  ///< the loss of evaluation is divided by a count too
+  PipelineOptions pipeline;
 };
 
 class Trainer {
@@ -67,6 +69,9 @@ class Trainer {
   void make_optimizer(Context& ctx);
   Tensor counted_items(Context& ctx) const;
   void micro_step(Context& ctx, bool sync);
+  void pipeline_step(Context& ctx);
+  StagePass stage_forward(Context& ctx, std::int64_t i);
+  void stage_backward(Context& ctx, std::int64_t i, const StagePass& pass);
   void add_up_loss(Context& ctx);
   void optimizer_step(Context& ctx);
   void touch_updated(Context& ctx) const;
@@ -83,6 +88,7 @@ class Trainer {
   std::optional<GradScaler> scaler_;
   std::vector<Tensor> trained_;
   std::int64_t micro_ = 0;
+  PipelineBuffers pipeline_{options_.pipeline};
   // What the loop keeps between steps.
   Tensor total_loss_, step_loss_, num_items_, grad_norm_;
 };

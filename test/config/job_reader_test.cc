@@ -216,6 +216,8 @@ TEST_CASE("config/job_reader: the GPU, by either name, and what replaces its fig
     return job(replaced(minimal(), "gpu: A100 SXM4 80GB", text)).cluster;
   };
   CHECK(cluster("gpu: NVIDIA A100-SXM4-80GB").gpu.capacity == Bytes{81151ULL << 20});
+  CHECK(cluster("gpu: A100 SXM4 80GB").mesh == Mesh{});
+  CHECK(cluster("gpu: A100 SXM4 80GB, world_size: 8, mesh: {tp: 2, pp: 2}").mesh == Mesh{.tp = 2, .pp = 2});
   const auto slice =
       cluster("gpu: A100 SXM4 80GB, memory: 40GiB, compute_capability: 9.0, used_by_others: 512MiB, margin: 0%");
   CHECK(slice.gpu.capacity == Bytes{40ULL << 30});

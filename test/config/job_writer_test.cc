@@ -98,6 +98,7 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
   job.cluster.margin = 0.033;
   job.cluster.intra_node_bandwidth = Bytes{1'234};
   job.cluster.inter_node_bandwidth = Bytes{12'500'000'000};
+  job.cluster.world_size = 24, job.cluster.mesh = {.tp = 2, .cp = 1, .pp = 3, .ep = 4};
   job.plans = {{"ddp", Ddp{7, true}}, {"fsdp1-hybrid-shard", other_fsdp1()}};
   job.stack.torch = {2, 4, 1};
   job.allocator.equal_blocks = EqualBlocks::lowest_address;

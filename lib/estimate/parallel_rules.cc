@@ -1,0 +1,130 @@
+#include "estimate/parallel_rules.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/refusal.h"
+#include "model/target_matching.h"
+
+namespace qlp {
+namespace {
+
+/// Refusals of a job, one after the other.
+struct Rules {
+  const JobSpec& job;
+  Diagnostics found{};
+
+  void refuse(std::string code, std::string message, std::string hint) {
+    found.push_back(refusal(std::move(code), std::move(message), "cluster.mesh", std::move(hint)));
+  }
+  void divides(std::int64_t of, const char* what) {
+    const std::int64_t tp = job.cluster.mesh.tp;
+    if (of % tp != 0)
+      refuse("tp-does-not-divide", "tp " + std::to_string(tp) + " does not divide " + what + ", " + std::to_string(of),
+             "a divisor of it");
+  }
+};
+
+/// transformers distributed/tensor_parallel.py with the plans of its model classes, 5.24; PEFT 0.21, lora/model.py.
+void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
+  const JobSpec& job = rules.job;
+  const ModelSpec& model = job.model;
+  if (!stack.shards_layers())
+    rules.refuse("tp-stack",
+                 "tensor parallelism is planned as transformers 5.23 and newer run it, on torch 2.9 and newer",
+                 "a newer stack");
+  if (model.family == Family::phi3 || model.family == Family::olmo2 || model.experts)
+    rules.refuse("tp-family",
+                 "tensor parallelism of this family joins or packs its projections, which is not planned yet", "tp: 1");
+  rules.divides(model.num_attention_heads, "the query heads");
+  rules.divides(model.num_key_value_heads, "the heads of keys and values");
+  rules.divides(model.intermediate_size, "the width of the MLP");
+  rules.divides(model.vocab_size, "the vocabulary");
+  if (model.attention_bias || model.mlp_bias)
+    rules.refuse("tp-bias", "biases of layers that are cut by input features are not planned yet", "tp: 1");
+  if (job.quantization)
+    rules.refuse("tp-quantized", "4-bit weights under tensor parallelism are not planned yet", "tp: 1");
+  if (job.training.loss == Loss::liger) rules.refuse("tp-liger", "Liger's loss reads a whole head", "loss: plain");
+  if (!job.adapter) return;
+  if (job.adapter->use_dora)
+    rules.refuse("tp-dora", "DoRA under tensor parallelism is not planned yet", "use_dora: false");
+  for (const std::string layer : {"self_attn.o_proj", "mlp.down_proj"})  // seen: "shape is invalid for input of size"
+    if (is_target(*job.adapter, "model.layers.0." + layer, false))
+      rules.refuse("tp-row-adapter", "adapters on " + layer + ", which is cut by its input features, fail in PEFT 0.21",
+                   "target layers that are cut by output features: q_proj, k_proj, v_proj, gate_proj, up_proj");
+  if (is_target(*job.adapter, "lm_head", true))
+    rules.refuse("tp-head-adapter",
+                 "PEFT shares adapters of layers whose outputs stay cut or are summed, and the head's are joined",
+                 "leave lm_head out of target_modules");
+}
+
+/// torch.distributed.pipelining (stage.py, schedules.py of 2.14), as torchtitan drives it.
+void check_pipeline(Rules& rules, const ShardingPlan& plan) {
+  const JobSpec& job = rules.job;
+  const std::int64_t stages = job.cluster.mesh.pp;
+  if (!std::holds_alternative<Single>(plan))
+    rules.refuse("pp-plan", "pipeline stages are planned for one replica of the model only, under the plan single",
+                 "plan single, or pp: 1");
+  if (job.model.num_hidden_layers < stages)
+    rules.refuse("pp-layers",
+                 std::to_string(stages) + " stages of " + std::to_string(job.model.num_hidden_layers) + " layers",
+                 "at most one stage for each layer");
+  if (job.training.gradient_accumulation_steps < stages)
+    rules.refuse("pp-microbatches",
+                 "1F1B needs at least as many microbatches as stages, and gradient_accumulation_steps is " +
+                     std::to_string(job.training.gradient_accumulation_steps),
+                 "gradient_accumulation_steps: " + std::to_string(stages) + " or more");
+  if (job.model.tie_word_embeddings)
+    rules.refuse("pp-tied", "embedding and head are one weight, and stand on different stages", "pp: 1");
+  if (job.training.fp16)
+    rules.refuse("pp-fp16", "a scaled loss under pipeline parallelism is not planned yet", "mixed_precision: bf16");
+}
+
+}  // namespace
+
+Diagnostics check_mesh(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
+  const Mesh& mesh = job.cluster.mesh;
+  Rules rules{job};
+  if (mesh.cp > 1) rules.refuse("cp", "context parallelism is not planned yet", "cp: 1");
+  if (mesh.ep > 1) rules.refuse("ep", "expert parallelism is not planned yet", "ep: 1");
+  if (mesh.tp > 1) check_tensor_parallel(rules, stack);
+  if (mesh.tp > 1 && !std::holds_alternative<Single>(plan))
+    rules.refuse("tp-plan",
+                 "transformers shards the model over data parallel ranks by itself where it shards layers, which is "
+                 "not planned yet",
+                 "plan single, with tp as large as world_size");
+  if (mesh.pp > 1) check_pipeline(rules, plan);
+  if (mesh != Mesh{} && (job.training.evaluation || job.training.saves_model))
+    rules.refuse("mesh-phases", "evaluation and saving of a model that is cut are not planned yet",
+                 "leave training.evaluation and training.save out");
+  return std::move(rules.found);
+}
+
+ModelSlice slice_of(const JobSpec& job, std::int64_t rank) {
+  const Mesh& mesh = job.cluster.mesh;
+  const std::int64_t replica = mesh.ranks_of_replica();
+  return {.tp = mesh.tp, .stages = mesh.pp, .stage = place_in(mesh, replica, rank % replica).pp};
+}
+
+std::vector<std::int64_t> distinct_ranks(const JobSpec& job, const ShardingPlan& plan) {
+  std::vector<std::int64_t> ranks{0};
+  if (!std::holds_alternative<Single>(plan)) return ranks;
+  const Mesh& mesh = job.cluster.mesh;
+  for (std::int64_t stage = 1; stage < mesh.pp; ++stage) ranks.push_back(stage * mesh.ranks_of_replica() / mesh.pp);
+  return ranks;
+}
+
+Diagnostics mesh_notes(const JobSpec& job) {
+  if (job.cluster.mesh.pp == 1) return {};
+  Diagnostic note;
+  note.severity = Severity::note;
+  note.code = "pipeline";
+  note.message =
+      "the Trainer runs no pipelines: stages run torch.distributed.pipelining's Schedule1F1B, with the microbatches of "
+      "gradient_accumulation_steps, on the layers of transformers";
+  note.key_path = "cluster.mesh";
+  return {note};
+}
+
+}  // namespace qlp

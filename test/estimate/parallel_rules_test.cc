@@ -1,0 +1,182 @@
+#include "estimate/parallel_rules.h"
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "estimate/closed_form.h"
+#include "estimate/dry_run.h"
+#include "estimate/estimate.h"
+#include "estimate/rank_report.h"
+#include "plan/job_names.h"
+#include "small_jobs.h"
+
+using namespace qlp;
+
+namespace {
+
+/// Two layers of Llama-3.2-1B, 512 tokens, bf16 autocast.
+JobSpec two_layers() {
+  JobSpec job;
+  ModelSpec& m = job.model;
+  m.hidden_size = 2048, m.intermediate_size = 8192, m.num_hidden_layers = 2, m.vocab_size = 128256;
+  m.num_attention_heads = 32, m.num_key_value_heads = 8, m.head_dim = 64, m.max_position_embeddings = 131072;
+  m.tie_word_embeddings = true;
+  job.training.seq_len = 512;
+  job.training.bf16 = true;
+  job.training.optimizer = named_optimizer("adamw_torch");
+  job.cluster.gpu.capacity = Bytes{84'974'239'744};
+  job.cluster.world_size = 2;
+  job.cluster.mesh.tp = 2;
+  return job;
+}
+
+JobSpec piped(std::int64_t stages, std::int64_t layers, std::int64_t microbatches) {
+  JobSpec job = small_job(small_model(Family::llama));
+  job.model.num_hidden_layers = layers;
+  job.cluster.world_size = job.cluster.mesh.pp = stages;
+  job.training.gradient_accumulation_steps = microbatches;
+  return job;
+}
+
+RankReport play(const JobSpec& job, std::int64_t rank) {
+  const auto run = dry_run(job, Single{}, rank);
+  REQUIRE(run);
+  return rank_report(*run, rank, false);
+}
+
+std::uint64_t held_after(const RankReport& report, const std::string& phase) {
+  for (const PhaseReport& row : report.phases)
+    if (row.name == phase) return row.held.requested.count();
+  FAIL("no phase " << phase);
+  return 0;
+}
+
+std::string refusal_of(const JobSpec& job, const ShardingPlan& plan) {
+  const auto run = dry_run(job, plan, 0);
+  return run ? "" : run.error().front().code;
+}
+
+}  // namespace
+
+// Requested bytes of rank 0 of 2: torch 2.14.1, transformers 5.24.0 (DistributedConfig(tp_size=2)) on PyTorch's
+// allocator. The libraries' norm of sharded gradients takes some small tensors more.
+TEST_CASE("estimate/parallel_rules: tensor parallelism as transformers runs it") {
+  const RankReport report = play(two_layers(), 0);
+  CHECK(report.training_peak.figures.requested.count() == 2605007130);
+}
+
+TEST_CASE("estimate/parallel_rules: the ranks that share layers hold the model together") {
+  for (const Family family : {Family::llama, Family::mistral, Family::qwen2, Family::qwen3}) {
+    CAPTURE(name_of(family));
+    JobSpec job = small_job(small_model(family));
+    job.model.vocab_size = 132;
+    const auto whole = dry_run(job, Single{}, 0);
+    job.cluster.world_size = job.cluster.mesh.tp = 2;
+    const auto part = dry_run(job, Single{}, 0);
+    REQUIRE(whole);
+    REQUIRE(part);
+    // Norms and the embedding are on each rank.
+    const std::int64_t norms = 5 * job.model.hidden_size + (family == Family::qwen3 ? 4 * job.model.head_dim : 0);
+    const auto replicated = static_cast<std::uint64_t>(norms + job.model.vocab_size * job.model.hidden_size);
+    CHECK(2 * part->elements.total - replicated == whole->elements.total);
+  }
+}
+
+TEST_CASE("estimate/parallel_rules: LoRA's B is cut as the output features of its layer are") {
+  JobSpec job = small_lora_job(small_model(Family::llama));
+  job.model.vocab_size = 132;
+  job.adapter->all_linear = false;
+  job.adapter->target_modules = {"q_proj", "up_proj"};
+  const auto whole = dry_run(job, Single{}, 0);
+  job.cluster.world_size = job.cluster.mesh.tp = 2;
+  const auto part = dry_run(job, Single{}, 0);
+  REQUIRE(whole);
+  REQUIRE(part);
+  const auto of_a = static_cast<std::uint64_t>(2 * 2 * job.adapter->r * job.model.hidden_size);  // on both ranks
+  CHECK(2 * part->elements.trainable - of_a == whole->elements.trainable);
+  // torch 2.14.1, transformers 5.24.0, PEFT 0.21.2: "shape '[512, 512]' is invalid for input of size 524288"
+  job.adapter->target_modules = {"o_proj"};
+  CHECK(refusal_of(job, Single{}) == "tp-row-adapter");
+}
+
+// As above, with r 8 on q_proj, k_proj and v_proj.
+TEST_CASE("estimate/parallel_rules: LoRA under tensor parallelism as PEFT runs it") {
+  JobSpec job = two_layers();
+  job.adapter = AdapterSpec{.r = 8, .target_modules = {"q_proj", "k_proj", "v_proj"}};
+  CHECK(play(job, 0).training_peak.figures.requested.count() == 1251012940);
+}
+
+TEST_CASE("estimate/parallel_rules: stages hold the model together, and all of its optimizer state") {
+  for (const std::int64_t stages : {1, 2, 3, 5}) {
+    CAPTURE(stages);
+    const JobSpec job = piped(stages, 7, 5);
+    std::uint64_t elements = 0;
+    Bytes optimizer_state;
+    for (std::int64_t rank = 0; rank < stages; ++rank) {
+      const auto run = dry_run(job, Single{}, rank);
+      REQUIRE(run);
+      elements += run->elements.total;
+      optimizer_state +=
+          rank_report(*run, rank, false).persistent_categories[static_cast<std::size_t>(Category::optimizer_state)];
+    }
+    CHECK(elements == count_parameters(job).total);
+    // Of blocks of 512 bytes: as much as the whole, whatever the stages.
+    const auto whole = dry_run(piped(1, 7, 5), Single{}, 0);
+    REQUIRE(whole);
+    CHECK(optimizer_state ==
+          rank_report(*whole, 0, false).persistent_categories[static_cast<std::size_t>(Category::optimizer_state)]);
+  }
+}
+
+TEST_CASE("estimate/parallel_rules: a stage has as many microbatches in flight as there are stages from it on") {
+  const JobSpec job = piped(5, 5, 8);
+  std::vector<RankReport> ranks;
+  for (std::int64_t rank = 0; rank < 5; ++rank) ranks.push_back(play(job, rank));
+  // What one microbatch leaves behind, of stages between the first and the last.
+  const std::uint64_t kept = held_after(ranks[1], "micro3.forward") - held_after(ranks[1], "micro2.forward");
+  CHECK(kept > 0);
+  for (const std::size_t stage : {1, 2}) {
+    CHECK(ranks[stage].training_peak.figures.requested.count() -
+              ranks[stage + 1].training_peak.figures.requested.count() ==
+          kept);
+  }
+}
+
+TEST_CASE("estimate/parallel_rules: every stage is played and the worst decides") {
+  JobSpec job = piped(3, 3, 4);
+  job.plans = {{"single", Single{}}};
+  const Report report = estimate(job);
+  const PlanReport& plan = report.plans.front();
+  REQUIRE(plan.ranks.size() == 3);
+  for (const RankReport& rank : plan.ranks) CHECK(rank.peak.device_used <= plan.ranks.front().peak.device_used);
+  REQUIRE(report.resources);
+  CHECK(report.resources->gpus == 3);
+}
+
+TEST_CASE("estimate/parallel_rules: what is not planned is refused with the reason") {
+  JobSpec job = piped(3, 3, 2);
+  CHECK(refusal_of(job, Single{}) == "pp-microbatches");
+  job.training.gradient_accumulation_steps = 3;
+  CHECK(refusal_of(job, Single{}).empty());
+  CHECK(refusal_of(job, Fsdp2{}) == "pp-plan");
+  job.model.tie_word_embeddings = true;
+  CHECK(refusal_of(job, Single{}) == "pp-tied");
+  job = piped(4, 3, 4);
+  CHECK(refusal_of(job, Single{}) == "pp-layers");
+
+  job = two_layers();
+  CHECK(refusal_of(job, Ddp{}) == "tp-plan");
+  job.cluster.mesh.tp = 3;
+  CHECK(refusal_of(job, Single{}) == "tp-does-not-divide");
+  job = two_layers();
+  job.stack.transformers = {4, 57, 1};
+  CHECK(refusal_of(job, Single{}) == "tp-stack");
+  job = two_layers();
+  job.cluster.mesh = {.cp = 2};
+  CHECK(refusal_of(job, Single{}) == "cp");
+  job.cluster.mesh = {.ep = 2};
+  CHECK(refusal_of(job, Single{}) == "ep");
+}
