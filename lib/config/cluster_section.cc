@@ -7,8 +7,6 @@
 namespace qlp {
 namespace {
 
-constexpr std::int64_t kMostRanks = 65536;
-
 std::optional<GpuSpec> read_gpu(MapReader& map) {
   map.require("gpu", "its name, as nvidia-smi prints it or of the catalogue (qlora-plan gpus)");
   const auto name = map.text("gpu");

@@ -50,6 +50,10 @@ std::string text_of(E value) {
   return std::string(name_of(value));
 }
 
+std::string text_of(const ReshardAfterForward& value) {
+  return std::visit([](auto chosen) { return text_of(chosen); }, value);
+}
+
 /// Writes "key: value" lines of one section.
 class Lines {
  public:

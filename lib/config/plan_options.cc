@@ -31,10 +31,11 @@ inline constexpr std::array<NotSupported, 4> kNotPlanned<MixedPrecision>{{
     {"output_dtype", "it is an option of FSDP2"},
 }};
 template <>
-inline constexpr std::array<NotSupported, 3> kNotPlanned<Fsdp2>{{
-    {"cpu_offload", kNoOffload},
-    {"offload_policy", kNoOffload},
+inline constexpr std::array<NotSupported, 4> kNotPlanned<Fsdp2>{{
+    {"offload_policy", "cpu_offload says it, with pin_memory"},
     {"use_orig_params", "it is an option of FSDP1"},
+    {"limit_all_gathers", "it is an option of FSDP1"},
+    {"dp_replicate_size", "it is world_size over dp_shard_size, which the plan fsdp2-hsdp has"},
 }};
 
 constexpr std::string_view kStage3 = "it is an option of stage 3";
@@ -101,6 +102,16 @@ struct OptionReader {
   void option(std::string_view key, double& value, double least, double most) const {
     value = map.number_or(key, {least, most}, value);
   }
+  void option(std::string_view key, ReshardAfterForward& value) const {
+    const TextNode* node = map.take(key);
+    if (node && integer_of(*node)) {
+      if (const auto ranks = map.integer(key, {1, kMostRanks})) value = *ranks;
+    } else if (node && !boolean_of(*node)) {
+      map.refuse(key, "wrong-type", "expected true, false or a number of ranks, found " + describe(*node));
+    } else if (const bool* fallback = std::get_if<bool>(&value)) {
+      value = map.boolean_or(key, *fallback);
+    }
+  }
   template <NamedEnum E>
   void option(std::string_view key, E& value) const {
     value = map.choice_or(key, value);
@@ -130,12 +141,28 @@ struct OptionReader {
   }
 };
 
+/// What the name of a plan says, its options may not deny.
+template <class Plan>
+void check_name(MapReader& /*map*/, const Plan& /*named*/, const Plan& /*read*/) {}
+
+void check_name(MapReader& map, const Fsdp2& named, const Fsdp2& read) {
+  if (named.hybrid || named.ignored_params == Fsdp2Ignored::quantized) return;
+  if (read.ignored_params == Fsdp2Ignored::quantized)
+    map.refuse("ignored_params", "not-supported", "that is the plan fsdp2-local-base");
+  const bool keeps = read.reshard_after_forward == ReshardAfterForward{false};
+  if (keeps != (named.reshard_after_forward == ReshardAfterForward{false}))
+    map.refuse("reshard_after_forward", "not-supported",
+               std::string("that is the plan ") + (keeps ? "fsdp2-no-reshard" : "fsdp2"));
+}
+
 }  // namespace
 
 void read_plan_options(MapReader& map, ShardingPlan& plan) {
   std::visit(
       [&]<class Plan>(Plan& options) {
+        const Plan named = options;
         visit_options(options, OptionReader{map});
+        check_name(map, named, options);
         map.finish(kNotPlanned<Plan>);
       },
       plan);

@@ -8,9 +8,11 @@
 
 #include "base/overloaded.h"
 #include "base/rounding.h"
+#include "estimate/fsdp2_plan.h"
 #include "estimate/optimizer_state.h"
 #include "estimate/weight_list.h"
 #include "plan/fsdp1_setup.h"
+#include "plan/placement.h"
 #include "plan/stack_profile.h"
 #include "quant/quant_state.h"
 
@@ -162,12 +164,9 @@ class Flat {
 class ByRows {
  public:
   ByRows(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack)
-      : job_(job), plan_(plan), rank_(rank), quant_(stack.quant()) {
-    if (job.training.bf16) upcast_ = stack.fsdp2_upcast();
-    // accelerate looks at the dtype of the model, or for 4-bit weights.
-    const bool none = (upcast_ == Fsdp2Upcast::trained_parameters && job.quantization) ||
-                      (upcast_ == Fsdp2Upcast::whole_model && job.dtype == DType::float32);
-    if (none) upcast_ = Fsdp2Upcast::none;
+      : job_(job), plan_(plan), ranks_(shard_ranks(job, plan)), rank_(rank % ranks_), quant_(stack.quant()) {
+    param_dtype_ = precision_of(job, plan).param_dtype;
+    upcast_ = upcast_of(job, stack);
     // A tied table is in the unit of the embedding and in that of the head, once a copy is trained beside it.
     cuts_table_twice_ = job.model.tie_word_embeddings && job.adapter && stack.fsdp2_splits_root();
   }
@@ -177,24 +176,32 @@ class ByRows {
       return weight.kind == WeightKind::saved_copy;
     });
     for (const ListedWeight& weight : weights) {
-      if (plan_.local_base && weight.kind == WeightKind::packed) {
-        of(held, Category::parameters) += bytes_of(weight.stored(), weight.dtype);
+      if (!is_sharded(plan_, {.trained = weight.trained, .packed = weight.kind == WeightKind::packed})) {
+        add_whole(weight, held);
         continue;
       }
-      const std::int64_t part = ceil_div(weight.rows, job_.cluster.world_size);  // on all ranks alike, padded
+      add_cast_bias(weight, held);
+      if (plan_.cpu_offload) continue;
+      const std::int64_t part = ceil_div(weight.rows, ranks_);  // on all ranks alike, padded
       const std::int64_t own = std::clamp(weight.rows - part * rank_, std::int64_t{0}, part);
       const DType dtype = dtype_of(weight);
       const std::int64_t cuts = cuts_table_twice_ && copies_table && weight.kind == WeightKind::table ? 2 : 1;
       of(held, category_of(weight)) += bytes_of(cuts * part * weight.width, dtype);
       if (weight.trained) held.trained.push_back(shape_of(weight, own, dtype));
-      add_cast_bias(weight, held);
     }
   }
 
  private:
+  void add_whole(ListedWeight weight, Held& held) const {
+    weight.dtype = dtype_of(weight);
+    if (param_dtype_) weight.input = *param_dtype_;
+    of(held, category_of(weight)) += bytes_of(weight.stored(), dtype_in_use(job_, quant_, weight));
+    if (weight.trained) held.trained.push_back(shape_of(weight, weight.rows, weight.dtype));
+  }
+
   /// The gathered bias of a 4-bit layer, whole, stays where it was cast.
   void add_cast_bias(ListedWeight weight, Held& held) const {
-    if (job_.training.bf16) weight.dtype = weight.input = DType::bfloat16;
+    if (param_dtype_) weight.dtype = weight.input = *param_dtype_;
     const DType in_use = dtype_in_use(job_, quant_, weight);
     if (in_use != weight.dtype) of(held, Category::gathered_weights) += bytes_of(weight.stored(), in_use);
   }
@@ -207,8 +214,9 @@ class ByRows {
 
   const JobSpec& job_;
   const Fsdp2& plan_;
-  std::int64_t rank_;
+  std::int64_t ranks_, rank_;
   QuantBehaviour quant_;
+  std::optional<DType> param_dtype_;
   Fsdp2Upcast upcast_ = Fsdp2Upcast::none;
   bool cuts_table_twice_ = false;
 };

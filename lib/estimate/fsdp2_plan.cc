@@ -1,5 +1,6 @@
 #include "estimate/fsdp2_plan.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/refusal.h"
@@ -14,23 +15,99 @@ bool has_integer_storage(const JobSpec& job) {
 }
 
 void check_base(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack, Diagnostics& refusals) {
+  const bool local = plan.ignored_params == Fsdp2Ignored::quantized;
   if (has_integer_storage(job) && !stack.fsdp2_ignores_integer_storage())
     refusals.push_back(refusal("fsdp2-integer-storage",
                                "fully_shard cannot shard 4-bit weights that are stored as integers: a parameter of an "
                                "integer dtype cannot be made anew as one that requires a gradient",
                                "quantization.quant_storage", "set quant_storage to bfloat16"));
-  else if (has_integer_storage(job) && !plan.local_base)
+  else if (has_integer_storage(job) && !local && plan.ignored_params != Fsdp2Ignored::base)
     refusals.push_back(
         refusal("fsdp2-integer-storage",
                 "accelerate leaves 4-bit weights that are stored as integers out of sharding: every rank "
                 "keeps them whole",
                 "quantization.quant_storage",
                 "the plan fsdp2-local-base is what runs; set quant_storage to bfloat16 to shard them"));
-  if (plan.local_base && !has_integer_storage(job))
+  if (local && !has_integer_storage(job))
     refusals.push_back(refusal("fsdp2-local-base-floats",
                                "accelerate keeps only 4-bit weights that are stored as integers whole on every rank",
                                "quantization.quant_storage",
                                job.quantization ? "set quant_storage to uint8" : "take the plan fsdp2"));
+}
+
+void check_ignored(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack, Diagnostics& refusals) {
+  if (plan.ignored_params == Fsdp2Ignored::none || plan.ignored_params == Fsdp2Ignored::quantized) return;
+  if (!job.adapter)
+    refusals.push_back(refusal("fsdp2-ignores-all",
+                               "every parameter is trained: there is no base beside an adapter to leave out", "plans",
+                               "leave ignored_params out"));
+  if (!stack.fsdp2_has_ignored_params())
+    refusals.push_back(refusal("fsdp2-ignored-params", "ignored_params needs torch 2.7 and accelerate 1.11 or newer",
+                               "stack", "leave it out, or take a newer stack"));
+  if (job.quantization && plan.ignored_params == Fsdp2Ignored::base &&
+      upcast_of(job, stack) == Fsdp2Upcast::whole_model)
+    refusals.push_back(refusal("fsdp2-ignored-upcast",
+                               "accelerate before 1.13 casts the packed 4-bit weights that are left out to float32",
+                               "stack.accelerate", "take accelerate 1.13 or newer"));
+  if (loading_under(job.loading, plan) == Loading::rank0)
+    refusals.push_back(refusal("fsdp2-ignored-loading",
+                               "RAM-efficient loading gives only sharded parameters their weights", "model.loading",
+                               "set loading to gpu or cpu"));
+}
+
+bool loads_state_dict(const JobSpec& job, const Fsdp2& plan) {
+  return load_path(job, plan) == LoadPath::host && loading_under(job.loading, plan) == Loading::rank0;
+}
+
+void check_loading(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack, Diagnostics& refusals) {
+  if (plan.hybrid && !stack.fsdp2_has_hybrid_mesh())
+    refusals.push_back(refusal("fsdp2-hybrid-stack", "a mesh of dp_replicate x dp_shard needs accelerate 1.10 or newer",
+                               "stack.accelerate", "take the plan fsdp2, or a newer accelerate"));
+  else if (plan.hybrid && loads_state_dict(job, plan) && !stack.fsdp2_loads_in_hybrid_mesh())
+    refusals.push_back(refusal("fsdp2-hybrid-loading",
+                               "accelerate before 1.11 cannot load from rank 0 into a mesh of two dimensions",
+                               "model.loading", "set loading to gpu or cpu"));
+  if (plan.cpu_offload && loads_state_dict(job, plan) && !stack.fsdp2_loads_offloaded())
+    refusals.push_back(refusal("fsdp2-offload-loading",
+                               "accelerate before 1.13 leaves what it loads from rank 0 on the GPU, where offload does "
+                               "not take it",
+                               "model.loading", "set loading to gpu or cpu"));
+}
+
+/// Each unit hands its output on in output_dtype; without cast_forward_inputs the next one multiplies that with weights
+/// in param_dtype.
+void check_policy(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusals) {
+  const MixedPrecisionPolicy policy = precision_of(job, plan);
+  const DType computed = policy.param_dtype.value_or(job.dtype);
+  if (policy.cast_forward_inputs || policy.output_dtype.value_or(computed) == computed) return;
+  refusals.push_back(refusal("fsdp2-input-dtype",
+                             "a layer gives its output in " + std::string(name_of(*policy.output_dtype)) +
+                                 ", and the next one, which does not cast its inputs, has weights in " +
+                                 std::string(name_of(computed)),
+                             "plans", "set cast_forward_inputs to true, or output_dtype to the dtype of the weights"));
+}
+
+void check_mesh(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusals) {
+  const std::int64_t ranks = shard_ranks(job, plan);
+  const std::string world = std::to_string(job.cluster.world_size);
+  if (plan.hybrid && job.cluster.world_size % ranks != 0)
+    refusals.push_back(refusal("fsdp2-mesh",
+                               world + " ranks are not a whole number of groups of " + std::to_string(ranks),
+                               "plans.fsdp2-hsdp.dp_shard_size", "give a factor of cluster.world_size"));
+  else if (plan.hybrid && job.cluster.world_size == ranks)
+    refusals.push_back(refusal("fsdp2-nothing-replicated",
+                               "the " + world + " ranks are one group: there is no second one to replicate over",
+                               "plans.fsdp2-hsdp.dp_shard_size",
+                               "take the plan fsdp2, or give dp_shard_size a smaller factor of cluster.world_size"));
+  else if (plan.hybrid && ranks == 1)
+    refusals.push_back(refusal("fsdp2-nothing-sharded", "a shard dimension of one rank shards nothing",
+                               "plans.fsdp2-hsdp.dp_shard_size", "take the plan ddp, or give dp_shard_size 2 or more"));
+  const auto* size = std::get_if<std::int64_t>(&plan.reshard_after_forward);
+  if (size && ranks % *size != 0)
+    refusals.push_back(refusal("fsdp2-reshard-size",
+                               "reshard_after_forward " + std::to_string(*size) + " is no factor of the " +
+                                   std::to_string(ranks) + " ranks that parameters are sharded over",
+                               "plans", "give a factor, true or false"));
 }
 
 /// Tied tables of which one is trained as a copy: the original is in the unit of the embedding and in that of the head.
@@ -51,9 +128,6 @@ void check_stack(const JobSpec& job, const StackProfile& stack, Diagnostics& ref
                                "Liger's loss reads the weight of the head without calling it, so that FSDP2 does not "
                                "gather it in time",
                                "training.loss", "set loss to plain, or take an fsdp1 plan"));
-  if (job.training.fp16)
-    refusals.push_back(refusal("fsdp2-fp16", "loss scaling with float16 under FSDP2 is not worked out yet",
-                               "training.mixed_precision", "set it to bf16, or take an fsdp1 plan"));
   const bool casts_in_recomputation = stack.fully_shard().casts_everywhere || stack.layers_checkpoint_forward();
   if (job.model.family == Family::olmo2 && job.training.bf16 && !casts_in_recomputation &&
       job.training.gradient_checkpointing == GradientCheckpointing::nonreentrant)
@@ -65,7 +139,7 @@ void check_stack(const JobSpec& job, const StackProfile& stack, Diagnostics& ref
   const bool adapters_differ =
       job.adapter &&
       job.adapter->dtype.value_or(job.adapter->autocast_adapter_dtype ? DType::float32 : job.dtype) != job.dtype;
-  const bool all_float32 = job.training.bf16 && stack.fsdp2_upcast() == Fsdp2Upcast::whole_model;
+  const bool all_float32 = job.training.mixed_precision() && stack.fsdp2_upcast() == Fsdp2Upcast::whole_model;
   if (adapters_differ && !all_float32 && !stack.fsdp2_mixes_frozen_dtypes())
     refusals.push_back(refusal("fsdp2-mixed-dtypes",
                                "FSDP2 before torch 2.8 wants one dtype in a group, and adapters are not in that of the "
@@ -73,12 +147,52 @@ void check_stack(const JobSpec& job, const StackProfile& stack, Diagnostics& ref
                                "adapter.autocast_adapter_dtype", "set autocast_adapter_dtype to false"));
 }
 
-MixedPrecisionPolicy precision(const JobSpec& job) {
-  if (!job.training.bf16) return {};
-  return {.param_dtype = DType::bfloat16, .reduce_dtype = DType::bfloat16, .output_dtype = DType::bfloat16};
+std::optional<DType> policy_dtype(const std::optional<PolicyDType>& chosen, const std::optional<DType>& automatic) {
+  if (!chosen) return automatic;
+  switch (*chosen) {
+    case PolicyDType::none:
+      return std::nullopt;
+    case PolicyDType::float32:
+      return DType::float32;
+    case PolicyDType::bfloat16:
+      return DType::bfloat16;
+    case PolicyDType::float16:
+      return DType::float16;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
+
+std::int64_t shard_ranks(const JobSpec& job, const Fsdp2& plan) {
+  if (!plan.hybrid) return job.cluster.world_size;
+  return plan.dp_shard_size > 0 ? plan.dp_shard_size : std::min(job.cluster.gpus_per_node, job.cluster.world_size);
+}
+
+/// accelerate dataclasses.py, set_mixed_precision: all three dtypes alike.
+MixedPrecisionPolicy precision_of(const JobSpec& job, const Fsdp2& plan) {
+  std::optional<DType> automatic;
+  if (job.training.mixed_precision()) automatic = job.training.autocast_dtype();
+  return {.param_dtype = policy_dtype(plan.mp_policy.param_dtype, automatic),
+          .reduce_dtype = policy_dtype(plan.mp_policy.reduce_dtype, automatic),
+          .output_dtype = policy_dtype(plan.mp_policy.output_dtype, automatic),
+          .cast_forward_inputs = plan.mp_policy.cast_forward_inputs};
+}
+
+Fsdp2Upcast upcast_of(const JobSpec& job, const StackProfile& stack) {
+  if (!job.training.mixed_precision()) return Fsdp2Upcast::none;
+  const Fsdp2Upcast upcast = stack.fsdp2_upcast();
+  if (upcast == Fsdp2Upcast::trained_parameters && job.quantization) return Fsdp2Upcast::none;
+  if (upcast == Fsdp2Upcast::whole_model && job.dtype == DType::float32) return Fsdp2Upcast::none;
+  return upcast;
+}
+
+std::int64_t resharded_units(const JobSpec& job, const Fsdp2& plan) {
+  const StackProfile stack(job.stack);
+  const bool rest = stack.fsdp2_splits_root() ? !job.model.tie_word_embeddings : stack.fully_shard().root_obeys_reshard;
+  const bool wraps = plan.auto_wrap_policy == Fsdp2Wrap::transformer_based_wrap;
+  return (wraps ? job.model.num_hidden_layers : 0) + (rest ? 1 : 0);
+}
 
 Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack) {
   Diagnostics refusals;
@@ -86,25 +200,32 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
     refusals.push_back(refusal("fsdp2-not-in-stack", "FSDP2 needs torch 2.6 and accelerate 1.6 or newer", "stack",
                                "take an fsdp1 plan, or a newer stack"));
   check_base(job, plan, stack, refusals);
+  check_ignored(job, plan, stack, refusals);
+  check_mesh(job, plan, refusals);
+  check_loading(job, plan, stack, refusals);
+  check_policy(job, plan, refusals);
   check_stack(job, stack, refusals);
   if (!refusals.empty()) return Unexpected{refusals};
 
+  const std::int64_t ranks = shard_ranks(job, plan);
   Fsdp2Setup setup;
-  setup.options = {.world_size = job.cluster.world_size,
-                   .rank = rank,
-                   .precision = precision(job),
+  setup.options = {.world_size = ranks,
+                   .rank = rank % ranks,
+                   .replicas = job.cluster.world_size / ranks,
+                   .cpu_offload = plan.cpu_offload,
+                   .pin_memory = plan.pin_memory,
+                   .precision = precision_of(job, plan),
                    .behaviour = stack.fully_shard()};
-  Fsdp2Upcast upcast = job.training.bf16 ? stack.fsdp2_upcast() : Fsdp2Upcast::none;
-  if (upcast == Fsdp2Upcast::trained_parameters && job.quantization) upcast = Fsdp2Upcast::none;
-  if (upcast == Fsdp2Upcast::whole_model && job.dtype == DType::float32) upcast = Fsdp2Upcast::none;
-  setup.preparation = {
-      .upcast = upcast,
-      .reshard_after_forward = plan.reshard_after_forward,
-      .copies_in_optimizer = !stack.fsdp2_drops_optimizer_parameters(),
-      .splits_root = stack.fsdp2_splits_root(),
-      .finds_final_norm = !job.adapter,
-      .loads_state_dict = load_path(job, plan) == LoadPath::host && loading_under(job.loading, plan) == Loading::rank0,
-      .ignores_quantized = plan.local_base};
+  setup.preparation = {.upcast = upcast_of(job, stack),
+                       .reshard_after_forward = plan.reshard_after_forward,
+                       .wraps_layers = plan.auto_wrap_policy == Fsdp2Wrap::transformer_based_wrap,
+                       .ignored = plan.ignored_params,
+                       .forward_prefetch = plan.forward_prefetch,
+                       .backward_prefetch = plan.backward_prefetch,
+                       .copies_in_optimizer = !stack.fsdp2_drops_optimizer_parameters(),
+                       .splits_root = stack.fsdp2_splits_root(),
+                       .finds_final_norm = !job.adapter,
+                       .loads_state_dict = loads_state_dict(job, plan)};
   return setup;
 }
 

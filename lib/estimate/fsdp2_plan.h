@@ -15,6 +15,18 @@ struct Fsdp2Setup {
   Fsdp2Preparation preparation;
 };
 
+/// Ranks over which a plan cuts parameters: all of the job, or those of a hybrid plan's shard dimension.
+std::int64_t shard_ranks(const JobSpec& job, const Fsdp2& plan);
+
+/// The MixedPrecisionPolicy of a plan.
+MixedPrecisionPolicy precision_of(const JobSpec& job, const Fsdp2& plan);
+
+/// What accelerate casts before or after it cuts parameters.
+Fsdp2Upcast upcast_of(const JobSpec& job, const StackProfile& stack);
+
+/// Units that are resharded after the forward pass: the decoder layers; the embedding and the root by version.
+std::int64_t resharded_units(const JobSpec& job, const Fsdp2& plan);
+
 /// Errors: what torch, accelerate or checkpointing would stop at, with the fix.
 Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack);
 

@@ -73,7 +73,7 @@ void check_gradients(const JobSpec& job, const ShardingPlan& plan, const StackPr
                                std::string(kKey), "take adamw_8bit, or train float32 weights"));
 }
 
-/// What FSDP1 leaves on the host the optimizer updates there.
+/// What FSDP leaves on the host the optimizer updates there.
 void check_offloaded(const OptimizerKind& kind, Diagnostics& refusals) {
   const bool plain =
       std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) || std::holds_alternative<RmsProp>(kind);
@@ -102,7 +102,9 @@ void check_stack(const NamedOptimizer& optimizer, const StackProfile& stack, Dia
 
 Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
   Diagnostics refusals;
-  if (std::holds_alternative<Fsdp2>(plan)) check_dtensors(job.training.optimizer, refusals);
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  if (fsdp2 && fsdp2->ignored_params != Fsdp2Ignored::adapter) check_dtensors(job.training.optimizer, refusals);
+  if (fsdp2 && fsdp2->cpu_offload) check_offloaded(job.training.optimizer.kind, refusals);
   if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan)) {
     check_flat(job, *fsdp1, stack, refusals);
     if (fsdp1->cpu_offload) check_offloaded(job.training.optimizer.kind, refusals);

@@ -1,8 +1,11 @@
 #include "estimate/outside_terms.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
+#include "estimate/fsdp2_plan.h"
 #include "estimate/nccl_memory.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/gpu_catalogue.h"
@@ -31,25 +34,53 @@ OutsideTerm library_overhead(const GpuSpec& gpu) {
                         : "cuBLAS handles and loaded kernels: 0.20 GiB beyond the context on 24 GB cards (vllm#14447)"};
 }
 
+/// As many communicators of one kind.
+struct Communicators {
+  CommunicatorSpec spec;
+  std::int64_t count = 1;
+};
+
+/// The meshes of fully_shard. A group size to which parameters are resharded makes a mesh anew for each unit (torch
+/// _fsdp_init.py, _get_post_forward_mesh_info).
+std::vector<Communicators> communicators_of(const JobSpec& job, const Fsdp2& plan, const CommunicatorSpec& world) {
+  std::vector<Communicators> all{{world}};
+  const std::int64_t ranks = shard_ranks(job, plan);
+  if (plan.hybrid) {
+    CommunicatorSpec shard = world, replicas = world;
+    shard.ranks = ranks;
+    replicas.ranks = world.ranks / ranks, replicas.all_reduce = true;
+    replicas.ranks_per_node = std::max<std::int64_t>(1, world.ranks_per_node / ranks);
+    all.insert(all.end(), {{shard}, {replicas}});
+  }
+  const auto* size = std::get_if<std::int64_t>(&plan.reshard_after_forward);
+  if (size && *size > 1 && *size < ranks) {
+    CommunicatorSpec group = world;
+    group.ranks = *size;
+    all.push_back({group, resharded_units(job, plan)});
+  }
+  return all;
+}
+
 /// Each process group of a plan has a communicator, made when it is first used.
-std::vector<CommunicatorSpec> communicators(const JobSpec& job, const NamedPlan& plan) {
+std::vector<Communicators> communicators(const JobSpec& job, const NamedPlan& plan) {
   const auto* fsdp1 = std::get_if<Fsdp1>(&plan.plan);
-  CommunicatorSpec world{
-      .torch = job.stack.torch,
-      .ranks = ranks_of(job, plan),
-      .ranks_per_node = job.cluster.gpus_per_node,
-      .link = link_of(job.cluster.gpu),
-      .compute_capability = job.cluster.gpu.compute_capability,
-      .all_reduce = std::holds_alternative<Ddp>(plan.plan) || std::holds_alternative<Single>(plan.plan)};
-  if (fsdp1 == nullptr) return {world};
+  CommunicatorSpec world{.torch = job.stack.torch,
+                         .ranks = ranks_of(job, plan),
+                         .ranks_per_node = job.cluster.gpus_per_node,
+                         .link = link_of(job.cluster.gpu),
+                         .compute_capability = job.cluster.gpu.compute_capability,
+                         .all_reduce = std::holds_alternative<Ddp>(plan.plan) ||
+                                       std::holds_alternative<Single>(plan.plan)};
+  if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan.plan)) return communicators_of(job, *fsdp2, world);
+  if (fsdp1 == nullptr) return {{world}};
   const Fsdp1Groups groups = fsdp1_groups(*fsdp1, job.cluster);
   world.all_reduce = !groups.shards;
-  if (!groups.shards || !is_hybrid(fsdp1->sharding_strategy)) return {world};
+  if (!groups.shards || !is_hybrid(fsdp1->sharding_strategy)) return {{world}};
   // The Trainer counts tokens over all ranks, FSDP shards within a node and sums between them.
   CommunicatorSpec node = world, replicas = world;
   node.ranks = groups.ranks;
   replicas.ranks = groups.replicas, replicas.ranks_per_node = 1, replicas.all_reduce = true;
-  return {world, node, replicas};
+  return {{world}, {node}, {replicas}};
 }
 
 }  // namespace
@@ -63,10 +94,11 @@ std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan
   std::vector<OutsideTerm> terms{cuda_context(gpu), library_overhead(gpu)};
   if (std::holds_alternative<Single>(plan.plan) && ranks_of(job, plan) == 1) return terms;
   OutsideTerm nccl{.name = "nccl"};
-  for (const CommunicatorSpec& communicator : communicators(job, plan)) {
+  for (const auto& [communicator, count] : communicators(job, plan)) {
     const CommunicatorMemory memory = communicator_memory(communicator);
-    nccl.bytes += memory.bytes;
+    nccl.bytes += memory.bytes * static_cast<std::uint64_t>(count);
     if (!nccl.source.empty()) nccl.source += "; " + std::to_string(communicator.ranks) + " ranks: ";
+    if (count > 1) nccl.source += std::to_string(count) + " times ";
     nccl.source += memory.source;
   }
   terms.push_back(std::move(nccl));

@@ -16,7 +16,8 @@ std::optional<NamedPlan> find_plan(std::string_view name) {
   if (name == "fsdp1-no-shard") return named(Fsdp1{.sharding_strategy = ShardingStrategy::no_shard});
   if (name == "fsdp2") return named(Fsdp2{});
   if (name == "fsdp2-no-reshard") return named(Fsdp2{.reshard_after_forward = false});
-  if (name == "fsdp2-local-base") return named(Fsdp2{.local_base = true});
+  if (name == "fsdp2-hsdp") return named(Fsdp2{.hybrid = true});
+  if (name == "fsdp2-local-base") return named(Fsdp2{.ignored_params = Fsdp2Ignored::quantized});
   return std::nullopt;
 }
 

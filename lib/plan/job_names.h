@@ -88,6 +88,25 @@ inline constexpr std::array<EnumName<OffloadDevice>, 3> kEnumNames<OffloadDevice
     {OffloadDevice::cpu, "cpu"},
     {OffloadDevice::nvme, "nvme"},
 }};
+template <>
+inline constexpr std::array<EnumName<Fsdp2Ignored>, 4> kEnumNames<Fsdp2Ignored>{{
+    {Fsdp2Ignored::none, "none"},
+    {Fsdp2Ignored::quantized, "quantized"},
+    {Fsdp2Ignored::base, "base"},
+    {Fsdp2Ignored::adapter, "adapter"},
+}};
+template <>
+inline constexpr std::array<EnumName<Fsdp2Wrap>, 2> kEnumNames<Fsdp2Wrap>{{
+    {Fsdp2Wrap::transformer_based_wrap, "transformer_based_wrap"},
+    {Fsdp2Wrap::no_wrap, "no_wrap"},
+}};
+template <>
+inline constexpr std::array<EnumName<PolicyDType>, 4> kEnumNames<PolicyDType>{{
+    {PolicyDType::none, "none"},
+    {PolicyDType::float32, "float32"},
+    {PolicyDType::bfloat16, "bfloat16"},
+    {PolicyDType::float16, "float16"},
+}};
 
 template <class E>
 concept NamedEnum = !kEnumNames<E>.empty();

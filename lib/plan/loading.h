@@ -12,10 +12,10 @@ enum class LoadPath : std::uint8_t {
   through_gpu,  ///< quantized on the GPU one by one, then to the host
 };
 
-/// FSDP with every parameter in its hands: those that it ignores (the 4-bit base that stays whole) it does not move.
+/// FSDP with every parameter in its hands: those that it ignores it does not move.
 constexpr bool loads_ram_efficiently(const ShardingPlan& plan) {
   const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
-  return std::holds_alternative<Fsdp1>(plan) || (fsdp2 && !fsdp2->local_base);
+  return std::holds_alternative<Fsdp1>(plan) || (fsdp2 && fsdp2->ignored_params == Fsdp2Ignored::none);
 }
 
 /// The job's choice; where it leaves it open: rank 0 reads for all under FSDP (accelerate's RAM-efficient loading),

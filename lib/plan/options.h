@@ -6,9 +6,12 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <type_traits>
 
 namespace qlp {
+
+inline constexpr std::int64_t kMostRanks = 65536;
 
 /// `P` is `Plan`, or const: visit_options serves readers and writers.
 template <class P, class Plan>

@@ -14,7 +14,8 @@ struct WeightTraits {
 /// Whether each rank holds only its part of such a weight between uses; else every rank holds the whole.
 constexpr bool is_sharded(const ShardingPlan& plan, const WeightTraits& weight) {
   if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan)) return fsdp1->sharding_strategy != ShardingStrategy::no_shard;
-  if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan)) return !fsdp2->local_base || !weight.packed;
+  if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan))
+    return !is_ignored(fsdp2->ignored_params, weight.trained, weight.packed);
   return false;
 }
 

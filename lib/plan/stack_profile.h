@@ -130,8 +130,12 @@ class StackProfile {
 
   /// torch's fully_shard.
   Fsdp2Behaviour fully_shard() const;
-  /// It is there, and accelerate can use it. torch 2.6, accelerate 1.6 (fsdp_version).
-  bool has_fsdp2() const { return v_.torch >= Version{2, 6, 0} && v_.accelerate >= Version{1, 6, 0}; }
+  /// It is there, and accelerate can use it. torch 2.6, accelerate 1.6 (fsdp_version); 1.11 and 1.12 hand it
+  /// ignored_params in any case, which is of torch 2.7 (fsdp_utils.py).
+  bool has_fsdp2() const {
+    const bool needs_ignored = v_.accelerate >= Version{1, 11, 0} && v_.accelerate < Version{1, 13, 0};
+    return v_.torch >= (needs_ignored ? Version{2, 7, 0} : Version{2, 6, 0}) && v_.accelerate >= Version{1, 6, 0};
+  }
   /// What accelerate's fsdp2_prepare_model does to parameters in 16 bit under mixed precision. fsdp_utils.py.
   Fsdp2Upcast fsdp2_upcast() const;
   /// While parameters are cut, the optimizer holds tensors of one element in their place; before, empty copies of them.
@@ -144,6 +148,15 @@ class StackProfile {
   bool fsdp2_ignores_integer_storage() const {
     return v_.accelerate >= Version{1, 14, 0} && v_.torch >= Version{2, 7, 0};
   }
+  /// ignored_modules become ignored_params. torch 2.7 (_fully_shard.py), accelerate 1.11 (fsdp_utils.py).
+  bool fsdp2_has_ignored_params() const { return v_.torch >= Version{2, 7, 0} && v_.accelerate >= Version{1, 11, 0}; }
+  /// A mesh of dp_replicate x dp_shard. accelerate 1.10 (parallelism_config.py).
+  bool fsdp2_has_hybrid_mesh() const { return v_.accelerate >= Version{1, 10, 0}; }
+  /// A state dict is broadcast to all ranks; before, to the group of a mesh that may have one dimension only.
+  /// accelerate 1.11 (fsdp_utils.py, fsdp2_load_full_state_dict).
+  bool fsdp2_loads_in_hybrid_mesh() const { return v_.accelerate >= Version{1, 11, 0}; }
+  /// What is loaded from rank 0 goes back to the host under offload. accelerate 1.13 (the same function).
+  bool fsdp2_loads_offloaded() const { return v_.accelerate >= Version{1, 13, 0}; }
   /// A group may hold frozen parameters of another dtype than the trained ones. torch 2.8 (pytorch/pytorch 154103).
   bool fsdp2_mixes_frozen_dtypes() const { return v_.torch >= Version{2, 8, 0}; }
   /// A parameter that is shared by two groups is an error. torch 2.13 (_fsdp_state.py, _validate_no_duplicate_params).

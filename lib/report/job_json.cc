@@ -152,6 +152,8 @@ struct OptionWriter {
   void named(std::string_view key, const T& value) const {
     if constexpr (requires { name_of(value); })
       out[std::string(key)] = name_of(value);
+    else if constexpr (std::same_as<T, ReshardAfterForward>)
+      std::visit([&](auto chosen) { out[std::string(key)] = chosen; }, value);
     else
       out[std::string(key)] = value;
   }

@@ -22,44 +22,51 @@ FlatShard flat_shard(const std::vector<Fsdp2Param>& params) {
   bool uniform = true;
   for (const Fsdp2Param& param : params) {
     uniform = uniform && param.gathered_dtype() == dtype;
-    numel += param.padded_numel();
-    bytes += static_cast<std::int64_t>(bytes_of(param.padded_numel(), param.gathered_dtype()).count());
+    numel += param.gather_source().numel();
+    bytes += static_cast<std::int64_t>(bytes_of(param.gather_source().numel(), param.gathered_dtype()).count());
   }
   return uniform ? FlatShard{dtype, numel} : FlatShard{DType::uint8, bytes};
 }
 
-/// The cast of all shards whose gathering casts, in one tensor; none if no shard is cast.
-Tensor cast_shards(Context& ctx, const std::vector<Fsdp2Param>& params) {
+/// _get_param_all_gather_inputs: what is on the device is cast all at once, into one tensor; what comes from the host
+/// one by one.
+std::vector<Tensor> gather_inputs(Context& ctx, const std::vector<Fsdp2Param>& params) {
+  std::vector<Tensor> inputs;
   std::int64_t numel = 0;
   DType dtype = DType::float32;
   for (const Fsdp2Param& param : params) {
-    if (!param.param_dtype()) continue;
-    numel += param.padded_numel();
+    if (param.offloaded() || !param.param_dtype()) {
+      inputs.push_back(param.gather_input(ctx));
+      continue;
+    }
+    numel += param.gather_source().numel();
     dtype = *param.param_dtype();
   }
-  return numel ? empty(ctx, {numel}, dtype, Op::mixed_precision_shard) : Tensor();
+  if (numel) inputs.push_back(empty(ctx, {numel}, dtype, Op::mixed_precision_shard));
+  return inputs;
 }
 
 }  // namespace
 
-Tensor all_gather(Context& ctx, std::vector<Fsdp2Param>& params, const Fsdp2Options& options, StreamId stream) {
+Tensor all_gather(Context& ctx, const std::vector<Fsdp2Param>& params, const RankGroup& group, StreamId stream) {
   const Scoped category(ctx.category, Category::communication_buffers);
   const Scoped copy_in(ctx.stream, stream);
-  const Tensor cast = cast_shards(ctx, params);
+  const std::vector<Tensor> inputs = gather_inputs(ctx, params);
   const FlatShard flat = flat_shard(params);
-  Tensor gathered = empty(ctx, {flat.numel * options.world_size}, flat.dtype, Op::all_gather);
-  communicate(ctx, Collective::all_gather, options.group(), gathered);
+  Tensor gathered = empty(ctx, {flat.numel * group.size}, flat.dtype, Op::all_gather);
+  communicate(ctx, Collective::all_gather, group, gathered);
   return gathered;
 }
 
-void copy_out(Context& ctx, std::vector<Fsdp2Param>& params, const Fsdp2Options& options) {
+void copy_out(Context& ctx, std::vector<Fsdp2Param>& params, std::int64_t ranks) {
   std::vector<std::int64_t> split_bytes;
   for (Fsdp2Param& param : params) {
     param.allocate_unsharded(ctx);
-    split_bytes.push_back(static_cast<std::int64_t>(bytes_of(param.padded_numel(), param.gathered_dtype()).count()));
+    const std::int64_t numel = param.gather_source().numel();
+    split_bytes.push_back(static_cast<std::int64_t>(bytes_of(numel, param.gathered_dtype()).count()));
   }
   const Scoped category(ctx.category, Category::workspace);
-  scratch(ctx, split_copy_table_bytes(split_bytes, options.world_size, ctx.device.traits()), Op::all_gather);
+  scratch(ctx, split_copy_table_bytes(split_bytes, ranks, ctx.device.traits()), Op::all_gather);
 }
 
 void copy_shards(Context& ctx, std::vector<Fsdp2Param>& params) {
@@ -67,15 +74,13 @@ void copy_shards(Context& ctx, std::vector<Fsdp2Param>& params) {
   for (Fsdp2Param& param : params) {
     {
       const Scoped category(ctx.category, Category::communication_buffers);
-      Tensor next;
-      if (param.param_dtype()) next = empty(ctx, {param.padded_numel()}, *param.param_dtype(), Op::to_copy);
-      cast = std::move(next);
+      cast = param.gather_input(ctx);
     }
     param.allocate_unsharded(ctx);
   }
 }
 
-Tensor reduce_scatter(Context& ctx, std::vector<UnshardedGrad> grads, const Fsdp2Options& options) {
+Reduction reduce(Context& ctx, std::vector<UnshardedGrad> grads, const Fsdp2Options& options) {
   const Scoped category(ctx.category, Category::communication_buffers);
   Fsdp2Param& first = *grads.front().param;
   const DType dtype = first.reduce_dtype().value_or(grads.front().grad.dtype());
@@ -86,23 +91,40 @@ Tensor reduce_scatter(Context& ctx, std::vector<UnshardedGrad> grads, const Fsdp
     numel += chunk;
     chunk_bytes.push_back(static_cast<std::int64_t>(bytes_of(chunk, dtype).count()));
   }
-  Tensor input = empty(ctx, {numel * options.world_size}, dtype, Op::reduce_scatter);
+  Reduction reduction{.reduce_scatter_input = empty(ctx, {numel * options.world_size}, dtype, Op::reduce_scatter)};
   scratch(ctx, chunk_cat_table_bytes(chunk_bytes), Op::cat);
   // A loop variable still holds the last gradient when the list of them is cleared.
   const Tensor last = grads.back().grad;
   for (UnshardedGrad& unsharded : grads) unsharded.grad.reset();
 
-  const Scoped stream(ctx.stream, kReduceScatterStream);
   const Scoped gradients(ctx.category, Category::gradients);
-  Tensor output = empty(ctx, {numel}, dtype, Op::reduce_scatter);
-  communicate(ctx, Collective::reduce_scatter, options.group(), input);
-  if (first.orig_dtype() != dtype) output = empty(ctx, {numel}, first.orig_dtype(), Op::to_copy);
+  Tensor output;
+  {
+    const Scoped stream(ctx.stream, kReduceScatterStream);
+    output = empty(ctx, {numel}, dtype, Op::reduce_scatter);
+    communicate(ctx, Collective::reduce_scatter, options.group(), reduction.reduce_scatter_input);
+  }
+  if (options.replicas > 1) {
+    reduction.all_reduce_input = output;  // in place
+    communicate(ctx, Collective::all_reduce, options.replicate_group(), output);
+  }
+  if (first.orig_dtype() != dtype) {
+    const Scoped stream(ctx.stream, options.replicas > 1 ? kAllReduceStream : kReduceScatterStream);
+    output = empty(ctx, {numel}, first.orig_dtype(), Op::to_copy);
+  }
   for (const UnshardedGrad& unsharded : grads) {
     const Tensor& sharded = unsharded.param->sharded();
-    if (grad_of(sharded).defined()) continue;  // added in place
-    set_grad(sharded, output.strided(sharded.shape(), sharded.strides()));
+    const bool accumulates = grad_of(sharded).defined();  // in place
+    if (options.cpu_offload) copy_to_host(ctx, bytes_of(sharded.shape(), sharded.dtype()).count());
+    if (accumulates) continue;
+    if (options.cpu_offload) {
+      const Scoped place(ctx.place, options.pin_memory ? Place::pinned : Place::host);
+      set_grad(sharded, empty(ctx, sharded.shape(), sharded.dtype(), Op::to_copy));
+    } else {
+      set_grad(sharded, output.strided(sharded.shape(), sharded.strides()));
+    }
   }
-  return input;
+  return reduction;
 }
 
 }  // namespace qlp

@@ -25,6 +25,16 @@ struct PostBackward final : Node {
 
 }  // namespace
 
+Fsdp2Group::Fsdp2Group(std::vector<Fsdp2Param> params, const ReshardAfterForward& reshard, const Fsdp2Options& options,
+                       Fsdp2Comm& comm)
+    : params_(std::move(params)), post_forward_ranks_(options.world_size), options_(options), comm_(comm) {
+  // _fsdp_init.py, _get_post_forward_mesh_info: one rank is the same as false.
+  if (const auto* ranks = std::get_if<std::int64_t>(&reshard))
+    reshard_after_forward_ = *ranks > 1, post_forward_ranks_ = *ranks;
+  else
+    reshard_after_forward_ = std::get<bool>(reshard);
+}
+
 Tensor Fsdp2Group::pre_forward(Context& ctx, const Tensor& input) {
   const bool enters = phase_ != Fsdp2Phase::forward;
   phase_ = Fsdp2Phase::forward;
@@ -40,19 +50,24 @@ Tensor Fsdp2Group::pre_forward(Context& ctx, const Tensor& input) {
 
 void Fsdp2Group::post_forward(Context& ctx) {
   if (!options_.behaviour.keeps_recomputed || !ctx.engine.running()) {
-    reshard();
+    reshard(ctx);
     post_forward_indices_.push_back(comm_.post_forward_order.size());
     comm_.post_forward_order.push_back(this);
   }
   phase_ = Fsdp2Phase::idle;
 }
 
-void Fsdp2Group::pre_backward(Context& ctx) {
+void Fsdp2Group::pre_backward(Context& ctx, bool prefetches) {
   if (phase_ == Fsdp2Phase::pre_backward) return;
   phase_ = Fsdp2Phase::pre_backward;
   unshard(ctx);
   wait_for_unshard(ctx);
-  prefetch_previous(ctx);
+  if (prefetches) prefetch_previous(ctx);
+}
+
+void Fsdp2Group::prefetch(Context& ctx, Fsdp2Phase phase) {
+  const Scoped as_in(phase_, phase);
+  unshard(ctx);
 }
 
 void Fsdp2Group::gather_if_sharded(Context& ctx) {
@@ -66,7 +81,7 @@ void Fsdp2Group::unshard(Context& ctx) {
   gathering_ = true;
   if (!gathers()) return;
   const bool own_stream = phase_ == Fsdp2Phase::forward || phase_ == Fsdp2Phase::pre_backward;
-  gathered_ = all_gather(ctx, params_, options_, own_stream ? kCopyInStream : ctx.stream);
+  gathered_ = all_gather(ctx, params_, shard_group(), own_stream ? kCopyInStream : ctx.stream);
 }
 
 void Fsdp2Group::wait_for_unshard(Context& ctx) {
@@ -75,20 +90,28 @@ void Fsdp2Group::wait_for_unshard(Context& ctx) {
   Tensor previous;
   if (phase_ == Fsdp2Phase::forward) previous = std::exchange(comm_.all_gather_state, Tensor());
   if (gathers())
-    copy_out(ctx, params_, options_);
+    copy_out(ctx, params_, shard_group().size);
   else
     copy_shards(ctx, params_);
   for (Fsdp2Param& param : params_) param.to_unsharded();
   unsharded_ = true;
+  sharded_post_forward_ = false;
   gathering_ = false;
   Tensor gathered = std::exchange(gathered_, Tensor());
   if (gathers() && phase_ == Fsdp2Phase::forward) comm_.all_gather_state = std::move(gathered);
 }
 
-void Fsdp2Group::reshard() {
-  if (phase_ == Fsdp2Phase::forward && !reshard_after_forward_) return;
+void Fsdp2Group::reshard(Context& ctx) {
+  const bool forward = phase_ == Fsdp2Phase::forward;
+  if (forward && !reshard_after_forward_) return;
   if (!std::exchange(unsharded_, false)) return;
-  for (Fsdp2Param& param : params_) param.to_sharded();
+  sharded_post_forward_ = forward && post_forward_ranks_ != options_.world_size;
+  for (Fsdp2Param& param : params_) {
+    if (sharded_post_forward_)
+      param.to_sharded_post_forward(ctx, post_forward_ranks_);
+    else
+      param.to_sharded();
+  }
 }
 
 void Fsdp2Group::prefetch_previous(Context& ctx) {
@@ -96,9 +119,7 @@ void Fsdp2Group::prefetch_previous(Context& ctx) {
   const std::size_t index = post_forward_indices_.back();
   post_forward_indices_.pop_back();
   if (index == 0) return;
-  Fsdp2Group& target = *comm_.post_forward_order[index - 1];
-  const Scoped phase(target.phase_, Fsdp2Phase::pre_backward);
-  target.unshard(ctx);
+  comm_.post_forward_order[index - 1]->prefetch(ctx, Fsdp2Phase::pre_backward);
 }
 
 std::vector<UnshardedGrad> Fsdp2Group::take_grads() {
@@ -112,21 +133,25 @@ void Fsdp2Group::post_backward(Context& ctx) {
   phase_ = Fsdp2Phase::post_backward;
   for (Fsdp2Param& param : params_) param.add_to_accumulated_grad();
   if (!reduces_) {
-    reshard();
+    reshard(ctx);
     for (Fsdp2Param& param : params_) param.accumulate_grad(ctx);
     return;
   }
   std::vector<UnshardedGrad> grads = take_grads();
-  reshard();
+  reshard(ctx);
   if (grads.empty()) {
     if (options_.behaviour.drops_reduced_early) comm_.reduce_scatter_state.reset();
     return;
   }
   comm_.reduce_scatter_state.reset();
-  comm_.reduce_scatter_state = reduce_scatter(ctx, std::move(grads), options_);
+  all_reduce_state_.reset();
+  Reduction reduction = reduce(ctx, std::move(grads), options_);
+  comm_.reduce_scatter_state = std::move(reduction.reduce_scatter_input);
+  all_reduce_state_ = std::move(reduction.all_reduce_input);
 }
 
 void Fsdp2Group::finalize() {
+  all_reduce_state_.reset();
   gathered_.reset();
   gathering_ = false;
   post_forward_indices_.clear();

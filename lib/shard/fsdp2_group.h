@@ -24,44 +24,52 @@ enum class Fsdp2Phase : std::uint8_t { idle, forward, pre_backward, post_backwar
 
 class Fsdp2Group {
  public:
-  Fsdp2Group(std::vector<Fsdp2Param> params, bool reshard_after_forward, const Fsdp2Options& options, Fsdp2Comm& comm)
-      : params_(std::move(params)), reshard_after_forward_(reshard_after_forward), options_(options), comm_(comm) {}
+  Fsdp2Group(std::vector<Fsdp2Param> params, const ReshardAfterForward& reshard, const Fsdp2Options& options,
+             Fsdp2Comm& comm);
 
   std::vector<Fsdp2Param>& params() { return params_; }
   Fsdp2Phase phase() const { return phase_; }
-  void keep_after_forward() { reshard_after_forward_ = false; }
   void set_reduces(bool reduces) { reduces_ = reduces; }
 
   /// Gathers. Gives `input` with a node behind it that ends the backward pass of the group, if a gradient passes there.
   Tensor pre_forward(Context& ctx, const Tensor& input);
   void post_forward(Context& ctx);
-  /// Gathers what was resharded, and starts to gather the group that ran before this one.
-  void pre_backward(Context& ctx);
+  /// Gathers what was resharded, and, unless told which groups are next, starts to gather the one that ran before this.
+  void pre_backward(Context& ctx, bool prefetches);
   /// Reshards, and reduces the gradients.
   void post_backward(Context& ctx);
   /// The end of a backward pass.
   void finalize();
+  /// Starts to gather, as in `phase`.
+  void prefetch(Context& ctx, Fsdp2Phase phase);
   /// In a recomputation of torch 2.14: gathers if somebody has resharded.
   void gather_if_sharded(Context& ctx);
   /// Drops what is gathered, if this pass gives it up.
-  void reshard();
+  void reshard(Context& ctx);
 
  private:
   void unshard(Context& ctx);
   void wait_for_unshard(Context& ctx);
   void prefetch_previous(Context& ctx);
   std::vector<UnshardedGrad> take_grads();
+  /// The ranks that each hold a part of what is sharded now.
+  RankGroup shard_group() const {
+    return {MeshAxis::dp_shard, sharded_post_forward_ ? post_forward_ranks_ : options_.world_size};
+  }
   bool gathers() const { return options_.world_size > 1 || !options_.behaviour.copies_on_one_rank; }
 
   std::vector<Fsdp2Param> params_;
-  bool reshard_after_forward_;
+  bool reshard_after_forward_ = true;
+  std::int64_t post_forward_ranks_;  ///< over which parameters are cut after the forward pass
   const Fsdp2Options& options_;
   Fsdp2Comm& comm_;
   Fsdp2Phase phase_ = Fsdp2Phase::idle;
   bool unsharded_ = false;
+  bool sharded_post_forward_ = false;
   bool gathering_ = false;  ///< unshard was called, wait_for_unshard was not
   bool reduces_ = true;
   Tensor gathered_;
+  Tensor all_reduce_state_;  ///< what the last all-reduce ran on, until the end of the backward pass
   std::vector<std::size_t> post_forward_indices_;
 };
 

@@ -3,16 +3,22 @@
 
 #include <cstdint>
 #include <optional>
+#include <variant>
 
 #include "base/dtype.h"
 #include "tensor/work.h"
 
 namespace qlp {
 
-/// torch.distributed.fsdp.MixedPrecisionPolicy, with cast_forward_inputs on, as it is by default.
+/// torch.distributed.fsdp.MixedPrecisionPolicy
 struct MixedPrecisionPolicy {
   std::optional<DType> param_dtype, reduce_dtype, output_dtype;
+  bool cast_forward_inputs = true;
 };
+
+/// reshard_after_forward: whether parameters are cut again after the forward pass, or the number of ranks (a factor of
+/// those that they are sharded over) of which each then keeps its part until the backward pass.
+using ReshardAfterForward = std::variant<bool, std::int64_t>;
 
 /// torch.distributed.fsdp._fully_shard by version.
 struct Fsdp2Behaviour {
@@ -33,11 +39,17 @@ struct Fsdp2Behaviour {
 };
 
 struct Fsdp2Options {
-  std::int64_t world_size = 1;
-  std::int64_t rank = 0;
-  RankGroup group() const { return {MeshAxis::dp_shard, world_size}; }
+  std::int64_t world_size = 1;  ///< ranks over which parameters are cut: the mesh, or its shard dimension
+  std::int64_t rank = 0;        ///< among those
+  std::int64_t replicas = 1;    ///< the replicate dimension (HSDP): gradients are reduced over it too
+  bool cpu_offload = false;     ///< CPUOffloadPolicy: shards, their gradients and the optimizer are on the host
+  bool pin_memory = true;       ///< shards and gradients there in page-locked memory
   MixedPrecisionPolicy precision = {};
   Fsdp2Behaviour behaviour = {};
+
+  RankGroup group() const { return {MeshAxis::dp_shard, world_size}; }
+  RankGroup world() const { return {MeshAxis::world, world_size * replicas}; }
+  RankGroup replicate_group() const { return {MeshAxis::dp_replicate, replicas, world_size}; }
 };
 
 /// What becomes of parameters in 16 bit under mixed precision.
@@ -48,10 +60,38 @@ enum class Fsdp2Upcast : std::uint8_t {
   trained_parameters  ///< 1.14 on: before they are cut; not beside a 4-bit base
 };
 
+/// ignored_params: what every rank keeps whole, without reduction of its gradients.
+enum class Fsdp2Ignored : std::uint8_t {
+  none,
+  quantized,  ///< packed 4-bit weights
+  base,       ///< all that is frozen
+  adapter,    ///< all that is trained beside a frozen base
+};
+
+/// Whether a weight is among those; `packed`: in 4 bits.
+constexpr bool is_ignored(Fsdp2Ignored ignored, bool trained, bool packed) {
+  switch (ignored) {
+    case Fsdp2Ignored::none:
+      return false;
+    case Fsdp2Ignored::quantized:
+      return packed;
+    case Fsdp2Ignored::base:
+      return !trained;
+    case Fsdp2Ignored::adapter:
+      return trained;
+  }
+  return false;
+}
+
 /// fsdp2_prepare_model by version and plan.
 struct Fsdp2Preparation {
   Fsdp2Upcast upcast = Fsdp2Upcast::none;
-  bool reshard_after_forward = true;
+  ReshardAfterForward reshard_after_forward = true;
+  bool wraps_layers = true;  ///< each decoder layer is a unit (auto_wrap_policy)
+  Fsdp2Ignored ignored = Fsdp2Ignored::none;
+  /// Layers ahead that a layer starts to gather, by set_modules_to_forward_prefetch and .._backward_prefetch; 0:
+  /// torch's own order.
+  std::int64_t forward_prefetch = 0, backward_prefetch = 0;
   /// The optimizer holds empty tensors as large as its parameters while these are cut, else of one element.
   bool copies_in_optimizer = false;
   /// The embedding, and the final norm with the head, are units of their own (1.14 on). Before, the root holds them,
@@ -59,10 +99,8 @@ struct Fsdp2Preparation {
   bool splits_root = true;
   /// The final norm is looked for among the children of the base model, where PEFT's wrapper hides it.
   bool finds_final_norm = true;
-  /// Packed 4-bit weights stay whole on every rank (ignored_params).
   /// RAM-efficient loading without 4-bit weights: cut on the meta device, then loaded from rank 0's state dict.
   bool loads_state_dict = false;
-  bool ignores_quantized = false;
 };
 
 }  // namespace qlp

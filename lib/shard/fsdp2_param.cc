@@ -9,12 +9,24 @@
 #include "tensor/factories.h"
 
 namespace qlp {
+namespace {
+
+/// CPUOffloadPolicy: where a shard that was made on the device, or is still to be loaded, goes.
+Tensor taken_off_device(Context& ctx, const Tensor& shard, const Fsdp2Options& options) {
+  if (!options.cpu_offload || shard.storage().place() == Place::meta) return shard;
+  const Tensor host = to_host(ctx, shard);
+  return options.pin_memory ? pin_memory(ctx, host) : host;
+}
+
+}  // namespace
+
 Fsdp2Param::Fsdp2Param(Context& ctx, Parameter& parameter, const Tensor& whole, const Fsdp2Options& options)
     : parameter_(&parameter), options_(&options), shape_(whole.shape()) {
   const std::int64_t padded = ceil_div(shape_[0], options.world_size);
   const std::int64_t rows = std::clamp(shape_[0] - padded * options.rank, std::int64_t{0}, padded);
   const Scoped category(ctx.category, whole.storage().label().category);
   shard_data_ = empty(ctx, shape_.with(0, padded), whole.dtype(), Op::parameter);
+  shard_data_ = taken_off_device(ctx, shard_data_, options);
   sharded_ = shard_data_.narrow(0, rows);
   set_requires_grad(sharded_, parameter.trainable);
   parameter.tensor = sharded_;
@@ -31,6 +43,7 @@ void Fsdp2Param::cast_shard(Context& ctx, DType dtype) {
 void Fsdp2Param::load(Context& ctx) {
   const Scoped category(ctx.category, sharded_.storage().label().category);
   shard_data_ = empty(ctx, shard_data_.shape(), sharded_.dtype(), Op::parameter);
+  shard_data_ = taken_off_device(ctx, shard_data_, *options_);
   sharded_ = shard_data_.narrow(0, sharded_.size(0));
   set_requires_grad(sharded_, parameter_->trainable);
   if (shown_) parameter_->tensor = sharded_;
@@ -43,6 +56,7 @@ void Fsdp2Param::reset_shard(Context& ctx) {
     return;
   }
   const Scoped category(ctx.category, sharded_.storage().label().category);
+  const Scoped place(ctx.place, sharded_.storage().place());
   shard_data_ = empty(ctx, shard_data_.shape(), sharded_.dtype(), Op::zeros);
   // The optimizer holds the tensor: it stays, on the new storage.
   sharded_.impl()->storage = shard_data_.impl()->storage;
@@ -69,6 +83,11 @@ std::optional<DType> Fsdp2Param::reduce_dtype() const {
   return policy.reduce_dtype == policy.param_dtype ? std::nullopt : policy.reduce_dtype;
 }
 
+Tensor Fsdp2Param::gather_input(Context& ctx) const {
+  const Tensor source = to_device(ctx, gather_source());
+  return source.dtype() == gathered_dtype() ? source : empty_like(ctx, source, gathered_dtype(), Op::to_copy);
+}
+
 void Fsdp2Param::allocate_unsharded(Context& ctx) {
   const Shape padded = shape_.with(0, shard_data_.size(0) * options_->world_size);
   if (gathered_.defined()) {
@@ -84,11 +103,20 @@ void Fsdp2Param::allocate_unsharded(Context& ctx) {
 
 void Fsdp2Param::to_unsharded() {
   if (shown_) parameter_->tensor = unsharded_;
+  post_forward_.reset();
 }
 
 void Fsdp2Param::to_sharded() {
   if (shown_) parameter_->tensor = sharded_;
   gathered_.storage().resize(0, 0);
+}
+
+void Fsdp2Param::to_sharded_post_forward(Context& ctx, std::int64_t ranks) {
+  {
+    const Scoped category(ctx.category, Category::gathered_weights);
+    post_forward_ = empty(ctx, {gathered_.numel() / ranks}, gathered_.dtype(), Op::clone);
+  }
+  to_sharded();
 }
 
 void Fsdp2Param::accumulate_grad(Context& ctx) {

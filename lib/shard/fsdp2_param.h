@@ -22,7 +22,7 @@ class Fsdp2Param {
 
   /// The rows of this rank: of the DTensor that the optimizer gets.
   const Tensor& sharded() const { return sharded_; }
-  /// The same with the padding, which all ranks have alike: what is gathered.
+  /// The same with the padding, which all ranks have alike.
   std::int64_t padded_numel() const { return shard_data_.numel(); }
   /// Makes the shard on the device, where it was only planned so far (cut on the meta device).
   void load(Context& ctx);
@@ -41,12 +41,20 @@ class Fsdp2Param {
 
   /// DTensor.full_tensor(): this rank's part, padded where the last ones are shorter, gathered from all ranks.
   Tensor gathered_for_saving(Context& ctx) const;
+  /// What this rank has to give when parameters are gathered: the padded shard, or after a forward pass that has cut
+  /// over fewer ranks its larger part.
+  const Tensor& gather_source() const { return post_forward_.defined() ? post_forward_ : shard_data_; }
+  /// That on the device, in the dtype in which it is gathered.
+  Tensor gather_input(Context& ctx) const;
+  bool offloaded() const { return options_->cpu_offload; }
 
   /// Takes memory for the whole parameter, padded.
   void allocate_unsharded(Context& ctx);
   void to_unsharded();
   /// Drops the memory of the whole parameter; tensors that autograd saved find it again after the next gathering.
   void to_sharded();
+  /// The same, but keeps the part of one of `ranks` ranks.
+  void to_sharded_post_forward(Context& ctx, std::int64_t ranks);
   const Tensor& unsharded() const { return unsharded_; }
 
   /// After a backward pass without reduction: keeps the whole gradient of this rank in the reduce dtype, if that is
@@ -63,8 +71,9 @@ class Fsdp2Param {
   bool shown_ = true;
   Shape shape_;  ///< whole
   Tensor shard_data_, sharded_;
-  Tensor gathered_;   ///< padded; all_gather_outputs
-  Tensor unsharded_;  ///< on the same storage, until a module replaces its data (biases of 4-bit layers)
+  Tensor post_forward_;  ///< from a forward pass that has cut over fewer ranks until the next gathering
+  Tensor gathered_;      ///< padded; all_gather_outputs
+  Tensor unsharded_;     ///< on the same storage, until a module replaces its data (biases of 4-bit layers)
   Tensor accumulated_grad_;
 };
 

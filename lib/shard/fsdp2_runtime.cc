@@ -22,6 +22,15 @@ std::vector<Tensor> placeholders(Context& ctx, CausalLm& model, bool copies) {
   return out;
 }
 
+/// parameter.data = parameter.data.to(torch.float32)
+void cast_to_float(Context& ctx, Parameter& parameter) {
+  if (parameter.tensor.dtype() == DType::float32) return;
+  const Scoped category(ctx.category, parameter.tensor.storage().label().category);
+  const bool requires_grad = parameter.tensor.requires_grad();
+  parameter.tensor = empty_like(ctx, parameter.tensor, DType::float32, Op::to_copy);
+  set_requires_grad(parameter.tensor, requires_grad);
+}
+
 /// The state dict that is looked at before anything is cut.
 std::vector<Tensor> with_clones(Context& ctx, CausalLm& model) {
   const Scoped category(ctx.category, Category::workspace);
@@ -46,7 +55,8 @@ void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
   const std::vector<Tensor> in_optimizer = placeholders(ctx, model, preparation_.copies_in_optimizer);
   if (preparation_.upcast == Fsdp2Upcast::trained_parameters) upcast_trained(ctx, model);
   const std::vector<Tensor> clones = with_clones(ctx, model);
-  fully_shard_.begin(model, [&](const Parameter& p) { return preparation_.ignores_quantized && p.quantize; });
+  move_ignored(ctx, model);
+  fully_shard_.begin(model, [&](const Parameter& parameter) { return ignores(parameter); });
   {
     const Scoped place(ctx.place, preparation_.loads_state_dict ? Place::meta : ctx.place);
     shard_units(ctx, model);
@@ -55,6 +65,17 @@ void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
   if (preparation_.loads_state_dict) load_state_dict(ctx, model);
   move_buffers(ctx, model);
   fully_shard_.end(model);
+  set_prefetch(model);
+}
+
+bool Fsdp2Runtime::ignores(const Parameter& parameter) const {
+  return is_ignored(preparation_.ignored, parameter.trainable, parameter.quantize);
+}
+
+/// get_parameters_from_modules (accelerate/utils/other.py) puts what is ignored on the GPU.
+void Fsdp2Runtime::move_ignored(Context& ctx, CausalLm& model) const {
+  for (Parameter* parameter : model.parameters())
+    if (ignores(*parameter)) parameter->tensor = to_device(ctx, parameter->tensor);
 }
 
 /// fsdp2_load_full_state_dict: each parameter arrives whole from rank 0, is cut, and goes.
@@ -68,7 +89,7 @@ void Fsdp2Runtime::load_state_dict(Context& ctx, CausalLm& model) {
     Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
     if (!shard) continue;
     const Tensor whole = empty(ctx, parameter->shape, parameter->tensor.dtype(), Op::broadcast);
-    communicate(ctx, Collective::broadcast, fully_shard_.options().group(), whole);
+    communicate(ctx, Collective::broadcast, fully_shard_.options().world(), whole);
     const Tensor earlier = parameter->tensor;
     shard->load(ctx);
   }
@@ -77,14 +98,15 @@ void Fsdp2Runtime::load_state_dict(Context& ctx, CausalLm& model) {
 /// get_model_state_dict: what is unsharded goes first, then each parameter is gathered, copied to the host by the first
 /// rank, and dropped (torch/distributed/_state_dict_utils.py, _gather_state_dict). Tied names come out apart.
 StateDict Fsdp2Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
-  fully_shard_.reshard();
+  fully_shard_.reshard(ctx);
   std::vector<const Parameter*> names;
   for (const Parameter* parameter : model.parameters()) names.push_back(parameter);
   const Parameter& embedding = model.parts().embedding->weight();
   if (&embedding == &model.parts().head->weight()) names.push_back(&embedding);
   StateDict out;
   // A DTensor knows nothing of the quant state of what it was made from: only whole weights bring theirs.
-  if (preparation_.ignores_quantized) out.clones = with_clones(ctx, model);
+  if (preparation_.ignored == Fsdp2Ignored::quantized || preparation_.ignored == Fsdp2Ignored::base)
+    out.clones = with_clones(ctx, model);
   for (const Parameter* parameter : names) {
     const Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
     const Tensor whole = shard ? shard->gathered_for_saving(ctx) : parameter->tensor;
@@ -94,19 +116,18 @@ StateDict Fsdp2Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
 }
 
 void Fsdp2Runtime::upcast_trained(Context& ctx, CausalLm& model) const {
-  for (Parameter* parameter : model.parameters()) {
-    if (!parameter->trainable || parameter->tensor.dtype() == DType::float32) continue;
-    const Scoped category(ctx.category, parameter->tensor.storage().label().category);
-    parameter->tensor = empty_like(ctx, parameter->tensor, DType::float32, Op::to_copy);
-  }
+  for (Parameter* parameter : model.parameters())
+    if (parameter->trainable) cast_to_float(ctx, *parameter);
 }
 
 void Fsdp2Runtime::shard_units(Context& ctx, CausalLm& model) {
-  const bool reshard = preparation_.reshard_after_forward;
+  const ReshardAfterForward& reshard = preparation_.reshard_after_forward;
   CausalLmParts& parts = model.parts();
-  for (const auto& layer : parts.layers) fully_shard_.add(ctx, {layer.get()}, reshard);
+  if (preparation_.wraps_layers)
+    for (const auto& layer : parts.layers) fully_shard_.add(ctx, {layer.get()}, reshard);
   if (!preparation_.splits_root) {
-    fully_shard_.add(ctx, {&model}, reshard && fully_shard_.options().behaviour.root_obeys_reshard);
+    const bool obeys = fully_shard_.options().behaviour.root_obeys_reshard;
+    fully_shard_.add(ctx, {&model}, obeys ? reshard : ReshardAfterForward{false});
     return;
   }
   const bool tied = &parts.embedding->weight() == &parts.head->weight();
@@ -121,6 +142,25 @@ void Fsdp2Runtime::shard_units(Context& ctx, CausalLm& model) {
   fully_shard_.add(ctx, {&model}, false);
 }
 
+/// As in pytorch/examples distributed/FSDP2/example.py: the last layers, or the first, are left to the default.
+void Fsdp2Runtime::set_prefetch(CausalLm& model) const {
+  std::vector<Fsdp2State*> layers;
+  for (const auto& layer : model.parts().layers)
+    if (Fsdp2State* state = fully_shard_.state_of(*layer)) layers.push_back(state);
+  const auto count = static_cast<std::int64_t>(layers.size());
+  const auto from = [&](std::int64_t i, std::int64_t step, std::int64_t ahead) {
+    std::vector<Fsdp2State*> next;
+    for (std::int64_t j = 1; j <= ahead; ++j) next.push_back(layers[static_cast<std::size_t>(i + j * step)]);
+    return next;
+  };
+  const std::int64_t forward = preparation_.forward_prefetch, backward = preparation_.backward_prefetch;
+  for (std::int64_t i = 0; i < count; ++i) {
+    Fsdp2State& layer = *layers[static_cast<std::size_t>(i)];
+    if (i < count - forward) layer.set_forward_prefetch(from(i, 1, forward));
+    if (i >= backward) layer.set_backward_prefetch(from(i, -1, backward));
+  }
+}
+
 /// model.to(torch.float32): modules below first; a module with a group then pads its new shards. Or the same of trained
 /// parameters, with results that nobody keeps.
 void Fsdp2Runtime::cast_shards(Context& ctx, Module& module) {
@@ -128,6 +168,8 @@ void Fsdp2Runtime::cast_shards(Context& ctx, Module& module) {
   for (Module* child : module.children()) cast_shards(ctx, *child);
   for (const auto& parameter : module.own_parameters()) {
     Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
+    if (!shard && ignores(*parameter) && preparation_.upcast == Fsdp2Upcast::whole_model)
+      cast_to_float(ctx, *parameter);
     if (!shard) continue;
     if (preparation_.upcast == Fsdp2Upcast::whole_model)
       shard->cast_shard(ctx, DType::float32);
@@ -153,6 +195,8 @@ CausalLmOutput Fsdp2Runtime::forward(Context& ctx, CausalLm& model, const Tensor
 /// Norms of DTensors are partial until somebody needs their value on all ranks.
 Tensor Fsdp2Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
   const Scoped category(ctx.category, Category::workspace);
+  const Scoped place(ctx.place, fully_shard_.options().cpu_offload ? Place::host : ctx.place);
+  if (preparation_.ignored == Fsdp2Ignored::adapter) return qlp::clip_grad_norm(ctx, parameters);
   const ReduceNorm reduce = [group = fully_shard_.options().group()](Context& c, const Tensor& norm) {
     return summed_over_ranks(c, norm, group);
   };

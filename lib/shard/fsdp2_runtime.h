@@ -22,9 +22,12 @@ class Fsdp2Runtime final : public ShardingRuntime {
   StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
 
  private:
+  bool ignores(const Parameter& parameter) const;
   void load_state_dict(Context& ctx, CausalLm& model);
   void upcast_trained(Context& ctx, CausalLm& model) const;
+  void move_ignored(Context& ctx, CausalLm& model) const;
   void shard_units(Context& ctx, CausalLm& model);
+  void set_prefetch(CausalLm& model) const;
   void cast_shards(Context& ctx, Module& module);
 
   Fsdp2Preparation preparation_;

@@ -30,7 +30,9 @@ Tensor Fsdp2State::begin_forward(Context& ctx, Tensor input) {
   phase_ = Fsdp2Phase::forward;
   if (!shared_.forward_root) shared_.forward_root = this;
   input = cast_input(ctx, std::move(input));
-  return group_ ? group_->pre_forward(ctx, input) : input;
+  if (group_) input = group_->pre_forward(ctx, input);
+  prefetch(ctx, forward_prefetch_, Fsdp2Phase::forward);
+  return input;
 }
 
 Tensor Fsdp2State::post_forward(Context& ctx, Module& module, Tensor output) {
@@ -64,8 +66,8 @@ void Fsdp2State::post_forward(Context& ctx, const std::vector<Tensor*>& outputs)
 }
 
 Tensor Fsdp2State::cast_input(Context& ctx, Tensor input) const {
-  const auto& dtype = shared_.options.precision.param_dtype;
-  return dtype && input.defined() && is_floating(input.dtype()) ? to(ctx, input, *dtype) : input;
+  const auto& [param_dtype, reduce_dtype, output_dtype, casts] = shared_.options.precision;
+  return casts && param_dtype && input.defined() && is_floating(input.dtype()) ? to(ctx, input, *param_dtype) : input;
 }
 
 void Fsdp2State::cast_outputs(Context& ctx, const std::vector<Tensor*>& outputs) {
@@ -79,7 +81,13 @@ void Fsdp2State::pre_backward(Context& ctx) {
   phase_ = Fsdp2Phase::pre_backward;
   if (!std::exchange(shared_.final_callback_queued, true))
     ctx.engine.queue_callback([shared = &shared_](Context& c) { final_callback(c, *shared); });
-  if (group_) group_->pre_backward(ctx);
+  if (group_) group_->pre_backward(ctx, backward_prefetch_.empty());
+  prefetch(ctx, backward_prefetch_, Fsdp2Phase::pre_backward);
+}
+
+void Fsdp2State::prefetch(Context& ctx, const std::vector<Fsdp2State*>& states, Fsdp2Phase phase) {
+  for (Fsdp2State* state : states)
+    if (state->group_) state->group_->prefetch(ctx, phase);
 }
 
 void Fsdp2State::final_callback(Context& ctx, Fsdp2Shared& shared) {

@@ -30,6 +30,10 @@ class Fsdp2State final : public ForwardHooks {
 
   Fsdp2Group* group() { return group_.get(); }
   const std::vector<Module*>& modules() const { return modules_; }
+  /// set_modules_to_forward_prefetch
+  void set_forward_prefetch(std::vector<Fsdp2State*> states) { forward_prefetch_ = std::move(states); }
+  /// set_modules_to_backward_prefetch
+  void set_backward_prefetch(std::vector<Fsdp2State*> states) { backward_prefetch_ = std::move(states); }
 
   Tensor pre_forward(Context& ctx, Module& module, Tensor input) override;
   Tensor further_input(Context& ctx, Module& module, Tensor input) override;
@@ -43,13 +47,15 @@ class Fsdp2State final : public ForwardHooks {
   Tensor begin_forward(Context& ctx, Tensor input);
   void cast_outputs(Context& ctx, const std::vector<Tensor*>& outputs);
   void pre_backward(Context& ctx);
+  static void prefetch(Context& ctx, const std::vector<Fsdp2State*>& states, Fsdp2Phase phase);
   static void final_callback(Context& ctx, Fsdp2Shared& shared);
 
   Fsdp2Shared& shared_;
   std::vector<Module*> modules_;
   std::unique_ptr<Fsdp2Group> group_;
   Fsdp2Phase phase_ = Fsdp2Phase::idle;
-  std::set<const Module*> to_run_;  ///< of the modules in this forward pass
+  std::vector<Fsdp2State*> forward_prefetch_, backward_prefetch_;  ///< told by the user
+  std::set<const Module*> to_run_;                                 ///< of the modules in this forward pass
 };
 
 }  // namespace qlp

@@ -30,7 +30,7 @@ std::vector<Parameter*> FullyShard::managed_parameters(const std::vector<Module*
   return found;
 }
 
-void FullyShard::add(Context& ctx, const std::vector<Module*>& modules, bool reshard_after_forward) {
+void FullyShard::add(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard) {
   std::vector<Fsdp2Param> params;
   const std::vector<Parameter*> managed = managed_parameters(modules);
   // _move_states_to_device: what is on the host goes to the GPU first, and from there once all of it is cut.
@@ -45,8 +45,7 @@ void FullyShard::add(Context& ctx, const std::vector<Module*>& modules, bool res
     params.emplace_back(ctx, *parameter, whole[i], shared_.options);
   }
   std::unique_ptr<Fsdp2Group> group;
-  if (!params.empty())
-    group = std::make_unique<Fsdp2Group>(std::move(params), reshard_after_forward, shared_.options, shared_.comm);
+  if (!params.empty()) group = std::make_unique<Fsdp2Group>(std::move(params), reshard, shared_.options, shared_.comm);
   if (group)
     for (Fsdp2Param& param : group->params()) shard_of_[&param.parameter()] = &param;
   states_.push_back(std::make_unique<Fsdp2State>(shared_, modules, std::move(group)));
@@ -64,9 +63,9 @@ void FullyShard::end(Module& root) {
   });
 }
 
-void FullyShard::reshard() {
+void FullyShard::reshard(Context& ctx) {
   for (const auto& state : states_)
-    if (Fsdp2Group* group = state->group()) group->reshard();
+    if (Fsdp2Group* group = state->group()) group->reshard(ctx);
 }
 
 Fsdp2Param* FullyShard::shard_of(const Parameter& parameter) const {
@@ -74,9 +73,14 @@ Fsdp2Param* FullyShard::shard_of(const Parameter& parameter) const {
   return found == shard_of_.end() ? nullptr : found->second;
 }
 
-Fsdp2Group* FullyShard::group_of(const Module& module) const {
+Fsdp2State* FullyShard::state_of(const Module& module) const {
   const auto found = state_of_.find(&module);
-  return found == state_of_.end() ? nullptr : found->second->group();
+  return found == state_of_.end() ? nullptr : found->second;
+}
+
+Fsdp2Group* FullyShard::group_of(const Module& module) const {
+  Fsdp2State* state = state_of(module);
+  return state ? state->group() : nullptr;
 }
 
 void FullyShard::set_reduces(bool reduces) {

@@ -24,7 +24,7 @@ class FullyShard {
   void begin(Module& root, const std::function<bool(const Parameter&)>& ignored);
   /// One group of all parameters below `modules` that no earlier call has taken. A parameter that is shared with an
   /// earlier group is cut once more.
-  void add(Context& ctx, const std::vector<Module*>& modules, bool reshard_after_forward);
+  void add(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard);
   /// The whole parameters go, unless somebody else holds them. The last group added must be that of the root.
   void end(Module& root);
 
@@ -32,10 +32,12 @@ class FullyShard {
   Fsdp2State& root() { return *states_.back(); }
   /// What stands for a parameter on this rank; null for an ignored one.
   Fsdp2Param* shard_of(const Parameter& parameter) const;
-  /// The group whose hooks stand on a module; null where there is none.
+  /// The hooks that stand on a module; null where there are none.
+  Fsdp2State* state_of(const Module& module) const;
+  /// Their group; null where there is none.
   Fsdp2Group* group_of(const Module& module) const;
   /// Every group drops what it has gathered.
-  void reshard();
+  void reshard(Context& ctx);
   /// set_requires_gradient_sync
   void set_reduces(bool reduces);
 

@@ -32,6 +32,8 @@ FSDP1_VARIABLES = {
     "FSDP_AUTO_WRAP_POLICY": ("auto_wrap_policy", str.lower),
     "FSDP_MIN_NUM_PARAMS": ("min_num_params", int),
 }
+MESH_VARIABLES = ("ACCELERATE_USE_PARALLELISM_CONFIG", "PARALLELISM_CONFIG_DP_REPLICATE_SIZE", "PARALLELISM_CONFIG_DP_SHARD_SIZE")
+FSDP2_VARIABLES = {"FSDP_AUTO_WRAP_POLICY": FSDP1_VARIABLES["FSDP_AUTO_WRAP_POLICY"]} | dict.fromkeys(MESH_VARIABLES)
 
 
 class Unexpressed(Exception):
@@ -74,8 +76,6 @@ def out_of_scope(c):
         return "DeepSpeed"
     if c["plan"] not in PLANS:
         return f"plan {c['plan']}"
-    if c["offload"] and not c["plan"].startswith("fsdp1"):
-        return "CPU offload"
     if c["quant"] == "int8":
         return "8-bit quantization"
     return None
@@ -89,7 +89,7 @@ def from_case(case, versions, shared):
     c = dict(DEFAULTS, **case)
     if not c["config"]:
         raise Unexpressed("the case names no config")
-    known = FSDP1_VARIABLES if c["plan"].startswith("fsdp1") else {}
+    known = FSDP1_VARIABLES if c["plan"].startswith("fsdp1") else FSDP2_VARIABLES if c["plan"].startswith("fsdp2") else {}
     strange = [f"{k}={v}" for k, v in sorted(c["env"].items()) if k not in known]
     if strange:
         raise Unexpressed("launcher variables: " + ", ".join(strange))
@@ -155,12 +155,26 @@ def plan_of(c, versions):
         plan = "fsdp2-local-base"
     if plan.startswith("fsdp1") and not c["use_orig"]:
         options["use_orig_params"] = False
+    plan = mesh_plan(c["env"], plan, options)
     for name, value in sorted(c["env"].items()):
-        key, read = FSDP1_VARIABLES[name]
-        options[key] = read(str(value))
+        if name not in MESH_VARIABLES:
+            key, read = FSDP1_VARIABLES[name]
+            options[key] = read(str(value))
     if c["offload"]:
         options["cpu_offload"] = True
     return plan, options
+
+
+def mesh_plan(env, plan, options):
+    """The fsdp2 plan on the mesh of accelerate's ParallelismConfig; its options are added."""
+    if env.get("ACCELERATE_USE_PARALLELISM_CONFIG") != "true" or env.get("PARALLELISM_CONFIG_DP_REPLICATE_SIZE", "1") == "1":
+        return plan
+    options["dp_shard_size"] = int(env["PARALLELISM_CONFIG_DP_SHARD_SIZE"])
+    if plan == "fsdp2-no-reshard":
+        options["reshard_after_forward"] = False
+    if plan == "fsdp2-local-base":
+        options["ignored_params"] = "quantized"
+    return "fsdp2-hsdp"
 
 
 def is_decoder_layer(config, layer):

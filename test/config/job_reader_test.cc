@@ -192,6 +192,37 @@ TEST_CASE("config/job_reader: targets as PEFT takes them") {
   CHECK(adapter("rank_pattern: {q_proj: 32}, modules_to_save: [lm_head]").rank_pattern.at("q_proj") == 32);
 }
 
+TEST_CASE("config/job_reader: options of fsdp2 plans") {
+  const auto plan = [](const std::string& text) {
+    return std::get<Fsdp2>(job(minimal("plans: {" + text + "}\n")).plans.front().plan);
+  };
+  CHECK(plan("fsdp2: {reshard_after_forward: 4}") == Fsdp2{.reshard_after_forward = 4});
+  CHECK(plan("fsdp2: {cpu_offload: true, pin_memory: false}") == Fsdp2{.cpu_offload = true, .pin_memory = false});
+  CHECK(plan("fsdp2: {forward_prefetch: 2, backward_prefetch: 1}") ==
+        Fsdp2{.forward_prefetch = 2, .backward_prefetch = 1});
+  CHECK(plan("fsdp2: {mp_policy: {param_dtype: bfloat16, reduce_dtype: auto, output_dtype: none}}") ==
+        Fsdp2{.mp_policy = {.param_dtype = PolicyDType::bfloat16, .output_dtype = PolicyDType::none}});
+  CHECK(plan("fsdp2: {mp_policy: {cast_forward_inputs: false}}") == Fsdp2{.mp_policy = {.cast_forward_inputs = false}});
+  CHECK(plan("fsdp2: {ignored_params: base, auto_wrap_policy: no_wrap}") ==
+        Fsdp2{.ignored_params = Fsdp2Ignored::base, .auto_wrap_policy = Fsdp2Wrap::no_wrap});
+  CHECK(plan("fsdp2-hsdp: {dp_shard_size: 4, reshard_after_forward: false}") ==
+        Fsdp2{.reshard_after_forward = false, .hybrid = true, .dp_shard_size = 4});
+  const auto code = [](const std::string& text) {
+    const auto read = read_job(minimal("plans: {" + text + "}\n"), "job.yaml", DiskFiles());
+    return read ? "" : read.error().front().code;
+  };
+  CHECK(code("fsdp2: {reshard_after_forward: false}") == "not-supported");
+  CHECK(code("fsdp2: {ignored_params: quantized}") == "not-supported");
+  CHECK(plan("fsdp2-hsdp: {ignored_params: quantized}") ==
+        Fsdp2{.hybrid = true, .ignored_params = Fsdp2Ignored::quantized});
+  CHECK(code("fsdp2-no-reshard: {reshard_after_forward: true}") == "not-supported");
+  CHECK(code("fsdp2: {reshard_after_forward: some}") == "wrong-type");
+  CHECK(code("fsdp2: {reshard_after_forward: 0}") == "out-of-range");
+  CHECK(code("fsdp2: {pin_memory: false}") == "unknown-key");
+  CHECK(code("fsdp2: {dp_shard_size: 2}") == "unknown-key");
+  CHECK(code("fsdp2: {mp_policy: {param_type: bfloat16}}") == "unknown-key");
+}
+
 TEST_CASE("config/job_reader: plans as a list or with their options") {
   const auto plans = [](const std::string& text) { return job(minimal("plans: " + text + "\n")).plans; };
   CHECK(plans("[fsdp2, single]") == std::vector{*find_plan("fsdp2"), *find_plan("single")});

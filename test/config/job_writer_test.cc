@@ -100,6 +100,18 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
   job.cluster.inter_node_bandwidth = Bytes{12'500'000'000};
   job.cluster.world_size = 24, job.cluster.mesh = {.tp = 2, .cp = 1, .pp = 3, .ep = 4};
   job.plans = {{"ddp", Ddp{7, true}}, {"fsdp1-hybrid-shard", other_fsdp1()}};
+  job.plans.push_back({"fsdp2", Fsdp2{.reshard_after_forward = 4,
+                                      .ignored_params = Fsdp2Ignored::adapter,
+                                      .auto_wrap_policy = Fsdp2Wrap::no_wrap,
+                                      .forward_prefetch = 1,
+                                      .backward_prefetch = 2,
+                                      .mp_policy = {.param_dtype = PolicyDType::none,
+                                                    .reduce_dtype = PolicyDType::float32,
+                                                    .output_dtype = std::nullopt,
+                                                    .cast_forward_inputs = false},
+                                      .cpu_offload = true,
+                                      .pin_memory = false}});
+  job.plans.push_back({"fsdp2-hsdp", Fsdp2{.reshard_after_forward = false, .hybrid = true, .dp_shard_size = 2}});
   job.stack.torch = {2, 4, 1};
   job.allocator.equal_blocks = EqualBlocks::lowest_address;
   CHECK(again(job) == job);

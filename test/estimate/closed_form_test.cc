@@ -38,7 +38,15 @@ constexpr Place kPlaces[] = {{1, 0}, {2, 0}, {2, 1}, {3, 0},  {3, 1},   {3, 2},
                              {8, 0}, {8, 4}, {8, 7}, {64, 0}, {64, 32}, {64, 63}};
 
 std::vector<NamedPlan> all_plans() {
-  std::vector<NamedPlan> plans;
+  std::vector<NamedPlan> plans{{"fsdp2 resharded to a group", Fsdp2{.reshard_after_forward = 1}},
+                               {"fsdp2 in a hybrid mesh", Fsdp2{.hybrid = true, .dp_shard_size = 2}},
+                               {"fsdp2 offloaded", Fsdp2{.cpu_offload = true}},
+                               {"fsdp2 beside a whole base", Fsdp2{.ignored_params = Fsdp2Ignored::base}},
+                               {"fsdp2 beside a whole adapter", Fsdp2{.ignored_params = Fsdp2Ignored::adapter}},
+                               {"fsdp2 with one unit", Fsdp2{.auto_wrap_policy = Fsdp2Wrap::no_wrap}},
+                               {"fsdp2 with prefetch", Fsdp2{.forward_prefetch = 1, .backward_prefetch = 1}},
+                               {"fsdp2 reduced in float32", Fsdp2{.mp_policy = {.reduce_dtype = PolicyDType::float32,
+                                                                                .output_dtype = PolicyDType::none}}}};
   for (const auto name : kPlanNames) {
     plans.push_back(*find_plan(name));
     if (auto* fsdp1 = std::get_if<Fsdp1>(&plans.back().plan)) {

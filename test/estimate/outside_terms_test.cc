@@ -47,6 +47,24 @@ TEST_CASE("estimate/outside_terms: hybrid sharding has a communicator of all, on
   CHECK(terms[2].bytes == Bytes{(mib(all) + mib(node) + mib(replicas)) << 20});
 }
 
+TEST_CASE(
+    "estimate/outside_terms: each dimension of a mesh has a communicator, and each unit that is resharded to a group") {
+  JobSpec job;
+  job.cluster.gpu = *find_gpu("A100 SXM4 80GB");
+  job.cluster.world_size = 16;
+  job.model.num_hidden_layers = 3;
+  const auto nccl = [&](const Fsdp2& plan) { return outside_terms(job, {"plan", plan}).back().bytes.count() >> 20; };
+  const std::uint64_t ring = mib({.torch = kNow, .ranks = 16, .ranks_per_node = 8});
+  const std::uint64_t with_trees = mib({.torch = kNow, .ranks = 2, .ranks_per_node = 1, .all_reduce = true});
+  CHECK(nccl({}) == ring);
+  CHECK(nccl({.hybrid = true}) == 2 * ring + with_trees);
+  CHECK(nccl({.reshard_after_forward = 8}) == (1 + 3 + 1) * ring);  // the layers, and the embedding
+  CHECK(nccl({.reshard_after_forward = 1}) == ring);
+  CHECK(nccl({.reshard_after_forward = 16}) == ring);
+  job.model.tie_word_embeddings = true;
+  CHECK(nccl({.reshard_after_forward = 8}) == (1 + 3) * ring);
+}
+
 TEST_CASE("estimate/outside_terms: graphics cards have smaller contexts") {
   JobSpec job;
   job.cluster.gpu = *find_gpu("RTX 4090");

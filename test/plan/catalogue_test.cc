@@ -18,9 +18,9 @@ TEST_CASE("plan/catalogue: every name of the list is a plan under that name") {
 
 TEST_CASE("plan/catalogue: names say what the options are") {
   CHECK(std::get<Fsdp1>(find_plan("fsdp1-no-shard")->plan).sharding_strategy == ShardingStrategy::no_shard);
-  CHECK(std::get<Fsdp2>(find_plan("fsdp2")->plan) == Fsdp2{.reshard_after_forward = true, .local_base = false});
-  CHECK_FALSE(std::get<Fsdp2>(find_plan("fsdp2-no-reshard")->plan).reshard_after_forward);
-  CHECK(std::get<Fsdp2>(find_plan("fsdp2-local-base")->plan).local_base);
+  CHECK(std::get<Fsdp2>(find_plan("fsdp2")->plan) == Fsdp2{});
+  CHECK(std::get<Fsdp2>(find_plan("fsdp2-no-reshard")->plan).reshard_after_forward == ReshardAfterForward{false});
+  CHECK(std::get<Fsdp2>(find_plan("fsdp2-local-base")->plan).ignored_params == Fsdp2Ignored::quantized);
 }
 
 TEST_CASE("plan/catalogue: loading left open follows the plan") {

@@ -97,7 +97,9 @@ Fsdp2Options toy_options(MixedPrecisionPolicy precision) {
 struct ToyCase {
   DType dtype = DType::float32;
   MixedPrecisionPolicy precision = {};
-  bool reshard = true;
+  ReshardAfterForward reshard = true;
+  std::size_t forward_prefetch = 0;
+  bool cpu_offload = false;
   int micro_steps = 1;
   OptimizerKind optimizer = AdamW{};
 };
@@ -114,11 +116,18 @@ ToyResult run(const ToyCase& toy) {
   machine.phase("load");
   for (Parameter* parameter : model.parameters())
     parameter->tensor = empty(ctx, parameter->shape, toy.dtype, Op::parameter);
-  FullyShard fsdp(toy_options(toy.precision));
+  Fsdp2Options options = toy_options(toy.precision);
+  options.cpu_offload = toy.cpu_offload;
+  FullyShard fsdp(options);
   fsdp.begin(model, [](const Parameter&) { return false; });
   for (const auto& block : model.blocks()) fsdp.add(ctx, {block.get()}, toy.reshard);
   fsdp.add(ctx, {&model}, false);
   fsdp.end(model);
+  for (std::size_t i = 0; i + toy.forward_prefetch < model.blocks().size(); ++i) {
+    std::vector<Fsdp2State*> next;
+    for (std::size_t j = 1; j <= toy.forward_prefetch; ++j) next.push_back(fsdp.state_of(*model.blocks()[i + j]));
+    fsdp.state_of(*model.blocks()[i])->set_forward_prefetch(std::move(next));
+  }
   ParameterGroup trained;
   for (const Parameter* parameter : model.parameters()) trained.push_back(parameter->tensor);
   const auto optimizer = make_optimizer(ctx, toy.optimizer, {trained});
@@ -156,7 +165,7 @@ ToyResult run(const ToyCase& toy) {
 }
 
 MixedPrecisionPolicy bf16(std::optional<DType> reduce) {
-  return {.param_dtype = DType::bfloat16, .reduce_dtype = reduce, .output_dtype = std::nullopt};
+  return {.param_dtype = DType::bfloat16, .reduce_dtype = reduce};
 }
 
 void check(const ToyResult& got, const ToyResult& wanted) {
@@ -185,6 +194,21 @@ TEST_CASE("shard/fsdp2: a toy model needs what torch was seen to need") {
   SUBCASE("parameters stay whole after the forward pass") {
     check(run({.precision = bf16(fp32), .reshard = false}), {200.96, 205.21, 96.50, 96.50, 120.63, 72.38});
   }
+  SUBCASE("parameters are cut over two ranks after the forward pass") {
+    check(run({.precision = bf16(fp32), .reshard = 2}), {160.96, 189.21, 96.50, 96.50, 120.63, 72.38});
+  }
+  SUBCASE("a group of one rank is the same as no resharding") {
+    check(run({.precision = bf16(fp32), .reshard = 1}), {200.96, 205.21, 96.50, 96.50, 120.63, 72.38});
+  }
+  SUBCASE("a group of all ranks is the same as resharding") {
+    check(run({.precision = bf16(fp32), .reshard = 8}), {120.96, 169.15, 96.50, 96.50, 120.63, 72.38});
+  }
+  SUBCASE("the next block is gathered early") {
+    check(run({.precision = bf16(fp32), .forward_prefetch = 1}), {122.95, 169.15, 96.50, 96.50, 120.63, 72.38});
+  }
+  SUBCASE("the next two blocks are gathered early") {
+    check(run({.precision = bf16(fp32), .forward_prefetch = 2}), {138.93, 169.15, 96.50, 96.50, 120.63, 72.38});
+  }
   SUBCASE("float32, computed and reduced in bfloat16") {
     check(run({.precision = bf16(DType::bfloat16)}), {120.96, 153.15, 96.50, 96.50, 120.63, 72.38});
   }
@@ -202,6 +226,64 @@ TEST_CASE("shard/fsdp2: a toy model needs what torch was seen to need") {
   SUBCASE("the optimizer goes parameter by parameter") {
     check(run({.precision = bf16(fp32), .optimizer = AdamW{AdamW::Loop::forloop}}),
           {120.96, 169.15, 96.50, 96.50, 102.50, 72.38});
+  }
+}
+
+TEST_CASE("shard/fsdp2: offloaded, nothing of shards, gradients and optimizer is on the device between steps") {
+  const ToyResult offloaded = run({.precision = bf16(DType::float32), .cpu_offload = true});
+  const ToyResult kept = run({.precision = bf16(DType::float32)});
+  constexpr double kNotOffloaded = 8 + 2 * 512;  // the batch of one token; workspaces of cuBLAS
+  CHECK(offloaded.after_zero_grad * kMiB == kNotOffloaded);
+  CHECK(offloaded.after_backward * kMiB == kNotOffloaded);
+  CHECK(offloaded.optimizer * kMiB == kNotOffloaded);
+  // While a block is gathered, its shards are cast one by one: the copy of one beside the casts of both.
+  CHECK(offloaded.forward < kept.forward - 72 + 2.25);
+  CHECK(offloaded.forward > 40);
+}
+
+TEST_CASE("shard/fsdp2: a shard comes from the host in its own dtype, and is cast on the device") {
+  Machine machine;
+  machine.phase("test");
+  Parameter parameter;
+  const Fsdp2Options options{
+      .world_size = 2, .rank = 0, .cpu_offload = true, .precision = {.param_dtype = DType::bfloat16}};
+  Context& ctx = machine.ctx;
+  std::vector<Fsdp2Param> params;
+  params.emplace_back(ctx, parameter, empty(ctx, {8, 1024}, DType::float32, Op::parameter), options);
+  CHECK(parameter.tensor.on_host());
+  CHECK(machine.allocator.stats().requested.current == 0);
+  machine.phase("gather");
+  const Tensor gathered = all_gather(ctx, params, options.group(), kCopyInStream);
+  machine.timeline.finish(machine.allocator.stats());
+  // The copy of the shard and its cast; then the cast and what is gathered.
+  constexpr std::uint64_t kCast = 4 * 1024 * 2, kCopy = 2 * kCast, kGathered = 2 * kCast;
+  CHECK(machine.timeline.phases().back().requested.bytes == kCast + std::max(kCopy, kGathered));
+  CHECK(machine.allocator.stats().requested.current == kGathered);
+}
+
+TEST_CASE("shard/fsdp2: a hybrid mesh keeps what it reduces over the replicas, and casts on the stream of that") {
+  for (const std::int64_t replicas : {1, 4}) {
+    Machine machine;
+    machine.phase("test");
+    Context& ctx = machine.ctx;
+    Parameter parameter;
+    const Fsdp2Options options{.world_size = 2,
+                               .rank = 0,
+                               .replicas = replicas,
+                               .precision = {.param_dtype = DType::bfloat16, .reduce_dtype = DType::bfloat16}};
+    Fsdp2Param param(ctx, parameter, empty(ctx, {8, 16}, DType::float32, Op::parameter), options);
+    const Reduction reduction = reduce(ctx, {{&param, matrix(ctx, 8, 16)}}, options);
+    CHECK(reduction.reduce_scatter_input.numel() == 8 * 16);
+    CHECK(reduction.all_reduce_input.defined() == (replicas > 1));
+    const Tensor& grad = grad_of(param.sharded());
+    CHECK(grad.dtype() == DType::float32);
+    CHECK(grad.shape() == Shape{4, 16});
+    const auto stream = machine.timeline.stream_of(grad.storage().block()->tag);
+    CHECK(stream == (replicas > 1 ? kAllReduceStream : kReduceScatterStream));
+    if (replicas == 1) continue;
+    CHECK(reduction.all_reduce_input.numel() == 4 * 16);
+    CHECK(reduction.all_reduce_input.dtype() == DType::bfloat16);
+    CHECK(machine.timeline.stream_of(reduction.all_reduce_input.storage().block()->tag) == kReduceScatterStream);
   }
 }
 
@@ -230,7 +312,7 @@ TEST_CASE("shard/fsdp2: a rank smaller than the world gathers more than there is
   const Fsdp2Options options{.world_size = 8, .rank = 0};
   std::vector<Fsdp2Param> params;
   params.emplace_back(machine.ctx, parameter, matrix(machine.ctx, 4, 16), options);
-  const Tensor gathered = all_gather(machine.ctx, params, options, kCopyInStream);
+  const Tensor gathered = all_gather(machine.ctx, params, options.group(), kCopyInStream);
   CHECK(gathered.numel() == 2 * 4 * 16);
   CHECK(machine.timeline.stream_of(gathered.storage().block()->tag) == kCopyInStream);
 }
@@ -243,7 +325,7 @@ TEST_CASE("shard/fsdp2: shards of several dtypes are gathered as bytes") {
   std::vector<Fsdp2Param> params;
   params.emplace_back(machine.ctx, base, matrix(machine.ctx, 8, 16), options);
   params.emplace_back(machine.ctx, adapter, empty(machine.ctx, {2, 16}, DType::float32, Op::parameter), options);
-  const Tensor gathered = all_gather(machine.ctx, params, options, kCopyInStream);
+  const Tensor gathered = all_gather(machine.ctx, params, options.group(), kCopyInStream);
   CHECK(gathered.dtype() == DType::uint8);
   CHECK(gathered.numel() == 8 * 16 * 2 + 2 * 16 * 4);
 }
