@@ -65,10 +65,10 @@ void Fsdp2Param::reset_shard(Context& ctx) {
 Tensor Fsdp2Param::gathered_for_saving(Context& ctx) const {
   const Scoped category(ctx.category, Category::gathered_weights);
   const std::int64_t rows = shard_data_.size(0);
+  const Tensor own = to_device(ctx, sharded_);  // _gather_state_dict: to where the mesh is
   // Shard._to_replicate_tensor: ranks with fewer rows pad them first.
-  const Tensor padded =
-      sharded_.size(0) < rows ? empty(ctx, shape_.with(0, rows), sharded_.dtype(), Op::pad) : Tensor();
-  Tensor whole = empty(ctx, shape_.with(0, rows * options_->group().size), sharded_.dtype(), Op::all_gather);
+  const Tensor padded = own.size(0) < rows ? empty(ctx, shape_.with(0, rows), own.dtype(), Op::pad) : Tensor();
+  Tensor whole = empty(ctx, shape_.with(0, rows * options_->group().size), own.dtype(), Op::all_gather);
   communicate(ctx, Collective::all_gather, options_->group(), whole);
   return whole.shape() == shape_ ? whole : whole.narrow(0, shape_[0]);
 }
