@@ -14,7 +14,9 @@
 namespace qlp::app {
 namespace {
 
-constexpr std::array<std::string_view, 6> kCommands{"estimate", "explain", "check", "gpus", "models", "schema"};
+constexpr std::array<std::string_view, 7> kCommands{"estimate", "explain", "check", "export",
+                                                    "gpus",     "models",  "schema"};
+constexpr std::array<std::string_view, 3> kExports{"torch", "accelerate", "deepspeed"};
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 
 /// Accepts one of the words; the message offers the one that was probably meant.
@@ -46,6 +48,7 @@ class CommandLine {
     add_estimate();
     add_explain();
     add_check();
+    add_export();
     gpus_ = add_command("gpus", "List the GPU catalogue",
                         "Examples:\n"
                         "  qlora-plan gpus                          what CUDA gives on each GPU\n"
@@ -117,9 +120,9 @@ class CommandLine {
         ->type_name("N")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""))
         ->group("Input");
-    command.add_option("--plan", job.plan, "Only this plan: " + join(kPlanNames))
+    command.add_option("--plan", job.plan, "Only this plan: " + join(kAllPlanNames))
         ->type_name("NAME")
-        ->check(one_of(kPlanNames))
+        ->check(one_of(kAllPlanNames))
         ->group("Input");
   }
 
@@ -133,6 +136,10 @@ class CommandLine {
     estimate_
         ->add_flag("--required", estimate_arguments_.required,
                    "Search the least memory with which each plan runs (slower)")
+        ->group("Input");
+    estimate_
+        ->add_flag("--mistakes", estimate_arguments_.mistakes,
+                   "Also what common mistakes cost, beside the plans that were meant")
         ->group("Input");
     estimate_->add_flag("--stamp", estimate_arguments_.stamp, "Note time, host and job file in the JSON")
         ->group("Output");
@@ -187,6 +194,31 @@ class CommandLine {
         ->group("Input");
   }
 
+  void add_export() {
+    export_ = add_command("export", "Write a plan as a file that sets it up",
+                          "Examples:\n"
+                          "  qlora-plan export job.yaml --plan fsdp2 --to accelerate -o fsdp2.yaml\n"
+                          "  qlora-plan export job.yaml --plan fsdp2-local-base   Python lists for fully_shard",
+                          export_arguments_.common);
+    add_job(*export_, export_arguments_.job);
+    export_
+        ->add_option_function<std::string>(
+            "--to",
+            [this](const std::string& word) {
+              export_arguments_.format = word == "accelerate"  ? ExportFormat::accelerate
+                                         : word == "deepspeed" ? ExportFormat::deepspeed
+                                                               : ExportFormat::torch;
+            },
+            "torch: what becomes of each parameter, as Python lists, with --json as JSON [torch];\n"
+            "accelerate: for accelerate launch --config_file; deepspeed: DeepSpeed's JSON")
+        ->type_name("FORMAT")
+        ->check(one_of(kExports))
+        ->group("Output");
+    export_->add_option("-o,--output", export_arguments_.output, "Write to this file, instead of stdout")
+        ->type_name("FILE")
+        ->group("Output");
+  }
+
   const CLI::App& chosen() const {
     const auto commands = root_.get_subcommands();
     return commands.empty() ? root_ : *commands.front();
@@ -224,6 +256,7 @@ class CommandLine {
     if (*estimate_) return with_color(estimate_arguments_);
     if (*explain_) return with_color(explain_arguments_);
     if (*check_) return with_color(check_arguments_);
+    if (*export_) return with_color(export_arguments_);
     if (*gpus_) return with_color(gpus_arguments_);
     if (*models_) return with_color(models_arguments_);
     return with_color(schema_arguments_);
@@ -233,12 +266,14 @@ class CommandLine {
   CLI::App* estimate_ = nullptr;
   CLI::App* explain_ = nullptr;
   CLI::App* check_ = nullptr;
+  CLI::App* export_ = nullptr;
   CLI::App* gpus_ = nullptr;
   CLI::App* models_ = nullptr;
   CLI::App* schema_ = nullptr;
   EstimateArguments estimate_arguments_;
   ExplainArguments explain_arguments_;
   CheckArguments check_arguments_;
+  ExportArguments export_arguments_;
   GpusArguments gpus_arguments_;
   ModelsArguments models_arguments_;
   SchemaArguments schema_arguments_;

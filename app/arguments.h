@@ -32,6 +32,7 @@ struct EstimateArguments {
   CommonArguments common;
   JobArguments job;
   bool required = false;
+  bool mistakes = false;
   bool stamp = false;
 };
 
@@ -52,6 +53,15 @@ struct CheckArguments {
   bool strict = false;
 };
 
+enum class ExportFormat : std::uint8_t { torch, torch_json, accelerate, deepspeed };
+
+struct ExportArguments {
+  CommonArguments common;
+  JobArguments job;
+  ExportFormat format = ExportFormat::torch;
+  std::optional<std::string> output;
+};
+
 struct GpusArguments {
   CommonArguments common;
 };
@@ -64,8 +74,8 @@ struct SchemaArguments {
   CommonArguments common;
 };
 
-using Arguments =
-    std::variant<EstimateArguments, ExplainArguments, CheckArguments, GpusArguments, ModelsArguments, SchemaArguments>;
+using Arguments = std::variant<EstimateArguments, ExplainArguments, CheckArguments, ExportArguments, GpusArguments,
+                               ModelsArguments, SchemaArguments>;
 
 /// Help or the version was asked for: text for stdout.
 struct Information {

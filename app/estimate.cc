@@ -11,6 +11,7 @@
 #include "app/output.h"
 #include "app/progress.h"
 #include "app/terminal.h"
+#include "plan/catalogue.h"
 #include "report/report_json.h"
 #include "report/table.h"
 
@@ -34,6 +35,9 @@ ExitCode run_command(const EstimateArguments& arguments) {
   const CommonArguments& common = arguments.common;
   auto document = read_job_input(arguments.job, common);
   if (!document) return ExitCode::bad_input;
+
+  if (arguments.mistakes)
+    for (const Mistake& mistake : kMistakes) document->job.plans.push_back(*find_plan(mistake.name));
 
   Report report;
   {

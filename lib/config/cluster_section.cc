@@ -57,7 +57,7 @@ Mesh read_mesh(MapReader& map, std::int64_t world_size) {
 
 }  // namespace
 
-ClusterSpec read_cluster_section(const Section& where, Findings& findings) {
+ClusterSpec read_cluster_section(const Section& where, const LaunchDefaults& defaults, Findings& findings) {
   ClusterSpec spec;
   if (!where.node) {
     findings.error("missing-key", where.place, "cluster is missing: it needs at least gpu");
@@ -71,9 +71,9 @@ ClusterSpec read_cluster_section(const Section& where, Findings& findings) {
     if (*memory == Bytes{}) map.refuse("memory", "out-of-range", "no memory at all: expected more than 0");
   }
   spec.gpu.compute_capability = read_compute_capability(map).value_or(spec.gpu.compute_capability);
-  spec.world_size = map.integer_or("world_size", {1, kMostRanks}, 1);
+  spec.world_size = map.integer_or("world_size", {1, kMostRanks}, defaults.world_size);
   spec.mesh = read_mesh(map, spec.world_size);
-  spec.gpus_per_node = map.integer_or("gpus_per_node", {1, 1024}, 8);
+  spec.gpus_per_node = map.integer_or("gpus_per_node", {1, 1024}, defaults.gpus_per_node);
   spec.intra_node_bandwidth = map.rate("intra_node_bandwidth");
   spec.inter_node_bandwidth = map.rate("inter_node_bandwidth").value_or(kInterNodeBandwidth);
   if (spec.world_size > spec.gpus_per_node && !map.has("inter_node_bandwidth"))

@@ -5,7 +5,9 @@
 #include <tuple>
 #include <utility>
 
+#include "base/rounding.h"
 #include "config/job_sections.h"
+#include "config/launch_file.h"
 #include "config/yaml_parser.h"
 #include "memory/allocator_config.h"
 
@@ -69,6 +71,39 @@ void adopt_checkpoint_quantization(const ModelSection& model, const Section& sec
                      "transformers would use that of the checkpoint");
 }
 
+/// `plans: FILE`, a file of accelerate or DeepSpeed.
+std::optional<LaunchFile> read_launch(const Section& plans, const std::string& job_file, const FileReader& files,
+                                      Findings& findings) {
+  if (!plans.node || plans.node->kind != NodeKind::scalar) return std::nullopt;
+  const auto path = text_of(*plans.node);
+  if (!path) {
+    findings.error("wrong-type", plans.place, path.error());
+    return std::nullopt;
+  }
+  return read_launch_file(path_beside(job_file, *path), files, findings);
+}
+
+LaunchDefaults defaults_of(const std::optional<LaunchFile>& launch) {
+  LaunchDefaults defaults;
+  if (!launch) return defaults;
+  defaults.world_size = launch->world_size.value_or(defaults.world_size);
+  if (launch->num_machines) defaults.gpus_per_node = ceil_div(defaults.world_size, *launch->num_machines);
+  defaults.mixed_precision = launch->mixed_precision.value_or(defaults.mixed_precision);
+  return defaults;
+}
+
+/// The plan of a launch file in a job that is otherwise read. Without RAM-efficient loading from_pretrained fills host
+/// memory on every rank.
+void adopt_launch(const LaunchFile& launch, const Section& plans, JobSpec& job, Findings& findings) {
+  job.plans = {plan_for(launch, job)};
+  if (launch.ram_efficient_loading == false && job.loading == Loading::automatic) job.loading = Loading::cpu;
+  if (launch.world_size && *launch.world_size != job.cluster.world_size)
+    findings.warning("launch-world-size", plans.place,
+                     "the file starts " + std::to_string(*launch.world_size) +
+                         " processes, and cluster.world_size is " + std::to_string(job.cluster.world_size),
+                     "cluster.world_size is planned");
+}
+
 /// Sections that a job can do without.
 void note_absent(MapReader& map) {
   if (!map.has("quantization")) map.default_used("quantization", "none, the weights stay in model.dtype");
@@ -108,20 +143,24 @@ Result<JobDocument> read_job(std::string_view text, const std::string& file_name
   JobSpec job;
   check_schema(map);
   job.stack = read_stack_section(section_of(map, "stack"), findings);
+  const auto plans = section_of(map, "plans");
+  const auto launch = read_launch(plans, file_name, files, findings);
+  const LaunchDefaults defaults = defaults_of(launch);
   auto model = read_model_section(section_of(map, "model"), file_name, files, findings);
   const auto quantization = section_of(map, "quantization");
   job.quantization = read_quantization_section(quantization, model.dtype, findings);
   const auto family = model.known ? std::optional{model.model.family} : std::nullopt;
   job.adapter = read_adapter_section(section_of(map, "adapter"), family, findings);
-  job.training = read_training_section(section_of(map, "training"), job.stack, family, findings);
-  job.cluster = read_cluster_section(section_of(map, "cluster"), findings);
+  job.training = read_training_section(section_of(map, "training"), job.stack, family, defaults, findings);
+  job.cluster = read_cluster_section(section_of(map, "cluster"), defaults, findings);
   read_allocator(map, job);
-  job.plans = read_plans_section(section_of(map, "plans"), findings);
+  if (!plans.node || plans.node->kind != NodeKind::scalar) job.plans = read_plans_section(plans, findings);
   note_absent(map);
   adopt_checkpoint_quantization(model, quantization, job, findings);
   job.model = std::move(model.model);
   job.dtype = model.dtype;
   job.loading = model.loading;
+  if (launch) adopt_launch(*launch, plans, job, findings);
   check_together(model, map, job, findings);
   map.finish();
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/file_reader.h"
@@ -31,9 +32,15 @@ std::optional<QuantizationSpec> read_quantization_section(const Section& section
 /// `family`: for PEFT's default targets; none where the model could not be read.
 std::optional<AdapterSpec> read_adapter_section(const Section& section, std::optional<Family> family,
                                                 Findings& findings);
+/// What a launch file says where the job file does not.
+struct LaunchDefaults {
+  std::int64_t world_size = 1;
+  std::int64_t gpus_per_node = 8;
+  std::string_view mixed_precision = "no";
+};
 TrainingSpec read_training_section(const Section& section, const StackVersions& stack, std::optional<Family> family,
-                                   Findings& findings);
-ClusterSpec read_cluster_section(const Section& section, Findings& findings);
+                                   const LaunchDefaults& defaults, Findings& findings);
+ClusterSpec read_cluster_section(const Section& section, const LaunchDefaults& defaults, Findings& findings);
 std::vector<NamedPlan> read_plans_section(const Section& section, Findings& findings);
 StackVersions read_stack_section(const Section& section, Findings& findings);
 

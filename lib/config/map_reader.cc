@@ -238,4 +238,17 @@ void MapReader::finish(std::span<const NotSupported> not_supported) {
   }
 }
 
+void MapReader::finish_foreign(std::span<const std::string_view> does_not_matter) {
+  if (!node_) return;
+  for (const auto& entry : node_->entries) {
+    const auto among = [&](const auto& words) {
+      return std::find(words.begin(), words.end(), entry.key) != words.end();
+    };
+    if (among(known_) || among(does_not_matter)) continue;
+    findings_.warning("unknown-key", {join_path(place_.path, entry.key), entry.key_position},
+                      "'" + entry.key.substr(0, 40) + "' is not known and left out of the plan",
+                      did_you_mean(entry.key, known_));
+  }
+}
+
 }  // namespace qlp

@@ -90,6 +90,8 @@ class MapReader {
 
   /// Call last: whatever the file has beyond the keys asked for is an error, and so is a key given twice.
   void finish(std::span<const NotSupported> not_supported = {});
+  /// The same of a file in somebody else's format: what is not known is a warning, unless it is known not to matter.
+  void finish_foreign(std::span<const std::string_view> does_not_matter);
 
  private:
   const TextNode* node_;

@@ -16,7 +16,7 @@ std::optional<NamedPlan> plan_called(const std::string& name, const KeyPlace& at
                    "use one of " + join(kPlanNames));
     return std::nullopt;
   }
-  const auto near = closest(name, kPlanNames);
+  const auto near = closest(name, kAllPlanNames);
   findings.error("unknown-plan", at, "no plan is called '" + name.substr(0, 40) + "'",
                  near ? "did you mean " + std::string(*near) + "?" : "plans: " + join(kPlanNames));
   return std::nullopt;

@@ -87,11 +87,12 @@ GradientCheckpointing read_checkpointing(MapReader& map, const StackVersions& st
   return reentrant.value_or(false) ? GradientCheckpointing::reentrant : GradientCheckpointing::nonreentrant;
 }
 
-void read_precision(MapReader& map, TrainingSpec& spec) {
+void read_precision(MapReader& map, std::string_view fallback, TrainingSpec& spec) {
   constexpr std::array<std::string_view, 3> kWords{"no", "bf16", "fp16"};
   const auto index = map.word("mixed_precision", kWords, kOtherPrecisions);
-  if (!map.has("mixed_precision")) map.default_used("mixed_precision", "\"no\"");
-  spec.bf16 = index == 1U, spec.fp16 = index == 2U;
+  const std::string_view word = index ? kWords[*index] : fallback;
+  if (!map.has("mixed_precision")) map.default_used("mixed_precision", "\"" + std::string(word) + "\"");
+  spec.bf16 = word == "bf16", spec.fp16 = word == "fp16";
 }
 
 /// TrainingArguments.optim: fused from torch 2.8 on (transformers training_args.py, default_optim).
@@ -151,7 +152,7 @@ bool read_save(MapReader& training) {
 }  // namespace
 
 TrainingSpec read_training_section(const Section& where, const StackVersions& stack, std::optional<Family> family,
-                                   Findings& findings) {
+                                   const LaunchDefaults& defaults, Findings& findings) {
   TrainingSpec spec;
   if (!where.node) {
     findings.error("missing-key", where.place, "training is missing: it needs at least seq_len");
@@ -167,7 +168,7 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
   spec.gradient_accumulation_steps = map.integer_or("gradient_accumulation_steps", {1, 1 << 20}, 1);
   spec.sync_each_batch = map.boolean_or("sync_each_batch", false);
   spec.gradient_checkpointing = read_checkpointing(map, stack);
-  read_precision(map, spec);
+  read_precision(map, defaults.mixed_precision, spec);
   spec.optimizer = read_optimizer(map, stack);
   spec.max_grad_norm = map.number_or("max_grad_norm", {}, 1.0);
   spec.attention = map.choice_or("attn_implementation", default_attention(family, stack), kOtherAttention);

@@ -11,12 +11,14 @@
 namespace qlp {
 
 /// The codes of the rules. A finding may also bear the code with which a plan refuses the job.
-inline constexpr std::array<std::string_view, 12> kRuleCodes{
+inline constexpr std::array<std::string_view, 14> kRuleCodes{
     "float-base-unsharded",
     "adapter-unsharded",
     "quantized-base-replicated",
     "quantized-base-sharded-without-float-storage",
     "mixed-fsdp1-unit",
+    "no-wrap-policy",
+    "bnb-optimizer-on-dtensor",
     "fp32-upcast-of-frozen-base",
     "modules-to-save-in-float32",
     "logits-dominate",

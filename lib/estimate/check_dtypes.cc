@@ -1,5 +1,6 @@
 #include "estimate/check_fixes.h"
 #include "estimate/check_rules.h"
+#include "estimate/fsdp2_plan.h"
 #include "estimate/weight_list.h"
 #include "plan/job_names.h"
 
@@ -19,8 +20,8 @@ bool is_frozen_float(const ListedWeight& weight) { return !weight.trained && wei
 
 /// accelerate casts all parameters under FSDP2, frozen ones too.
 bool casts_all(const CheckedPlan& checked) {
-  return std::holds_alternative<Fsdp2>(checked.plan.plan) && checked.job.training.mixed_precision() &&
-         checked.stack.fsdp2_upcast() == Fsdp2Upcast::whole_model;
+  const auto* fsdp2 = std::get_if<Fsdp2>(&checked.plan.plan);
+  return fsdp2 && upcast_of(checked.job, *fsdp2, checked.stack) == Fsdp2Upcast::whole_model;
 }
 
 void check_frozen(const CheckedPlan& checked, std::vector<Suspicion>& out) {
@@ -38,8 +39,9 @@ void check_frozen(const CheckedPlan& checked, std::vector<Suspicion>& out) {
   } else if (casts_all(checked)) {
     found.finding.severity = Severity::error;
     found.finding.message =
-        "this accelerate turns every parameter under FSDP2 into float32, the frozen base too (mended in 1.14)";
+        "every parameter under FSDP2 is cast to float32, the frozen base too, as accelerate did until 1.12";
     found.finding.key_path = "stack.accelerate";
+    add(found.fixes, {as_meant(checked)});
     found.fixes.push_back(changed(checked, "take accelerate 1.15.0",
                                   [](Fix& fix) { fix.job.stack.accelerate = StackVersions{}.accelerate; }));
   } else if (job.quantization && job.quantization->prepare_kbit) {

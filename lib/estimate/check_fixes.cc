@@ -53,6 +53,18 @@ std::optional<Fix> quantized_base(const CheckedPlan& checked) {
   });
 }
 
+std::optional<Fix> as_meant(const CheckedPlan& checked) {
+  const Mistake* mistake = find_mistake(checked.plan.name);
+  return mistake ? std::optional{under_plan(checked, std::string(mistake->right))} : std::nullopt;
+}
+
+std::optional<Fix> usual_wrapping(const CheckedPlan& checked) {
+  return changed(checked, "leave auto_wrap_policy out", [](Fix& fix) {
+    if (auto* fsdp1 = std::get_if<Fsdp1>(&fix.plan.plan)) fsdp1->auto_wrap_policy.reset();
+    if (auto* fsdp2 = std::get_if<Fsdp2>(&fix.plan.plan)) fsdp2->auto_wrap_policy = Fsdp2Wrap::transformer_based_wrap;
+  });
+}
+
 Fix under_plan(const CheckedPlan& checked, const std::string& plan) {
   return changed(checked, "take the plan " + plan, [&](Fix& fix) { fix.plan = *find_plan(plan); });
 }

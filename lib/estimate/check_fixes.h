@@ -31,6 +31,10 @@ std::optional<Fix> narrow_adapters(const CheckedPlan& checked);
 std::optional<Fix> no_dropout(const CheckedPlan& checked);
 /// The base in 4 bits.
 std::optional<Fix> quantized_base(const CheckedPlan& checked);
+/// The plan that was meant, where this one is a mistake.
+std::optional<Fix> as_meant(const CheckedPlan& checked);
+/// Units as the Trainer makes them.
+std::optional<Fix> usual_wrapping(const CheckedPlan& checked);
 /// The same job under another plan, with its options at their defaults.
 Fix under_plan(const CheckedPlan& checked, const std::string& plan);
 

@@ -38,8 +38,47 @@ Suspicion whole(const CheckedPlan& checked, std::string code, std::string messag
   found.finding.message = std::move(message);
   found.finding.evidence = evidence;
   found.finding.key_path = "plans";
-  add(found.fixes, {under_plan(checked, "fsdp2"), under_plan(checked, "fsdp1-full-shard")});
+  add(found.fixes, {as_meant(checked), under_plan(checked, "fsdp2"), under_plan(checked, "fsdp1-full-shard")});
   return found;
+}
+
+Suspicion wrongly_wrapped(const CheckedPlan& checked, std::string code, std::string message, Bytes evidence) {
+  Suspicion found;
+  found.finding.severity = Severity::error;
+  found.finding.code = std::move(code);
+  found.finding.message = std::move(message);
+  found.finding.evidence = evidence;
+  found.finding.key_path = "plans." + checked.plan.name + ".auto_wrap_policy";
+  add(found.fixes, {as_meant(checked), usual_wrapping(checked)});
+  return found;
+}
+
+/// All parameters are gathered together, so that nothing is freed before the backward pass is over.
+void check_wrapping(const CheckedPlan& checked, std::vector<Suspicion>& out) {
+  const auto* fsdp1 = std::get_if<Fsdp1>(&checked.plan.plan);
+  const auto* fsdp2 = std::get_if<Fsdp2>(&checked.plan.plan);
+  const bool none = (fsdp1 && fsdp1->auto_wrap_policy == WrapPolicy::no_wrap) ||
+                    (fsdp2 && fsdp2->auto_wrap_policy == Fsdp2Wrap::no_wrap);
+  const auto gathered = static_cast<std::size_t>(Category::gathered_weights);
+  if (none)
+    out.push_back(wrongly_wrapped(checked, "no-wrap-policy",
+                                  "no layer is a unit of its own: the whole model is gathered",
+                                  checked.rank().training_peak.categories[gathered]));
+}
+
+/// A flat parameter that holds frozen and trained ones has a gradient for both (torch/distributed/fsdp/_flat_param.py).
+void check_units(const CheckedPlan& checked, std::vector<Suspicion>& out) {
+  const auto* fsdp1 = std::get_if<Fsdp1>(&checked.plan.plan);
+  if (!fsdp1 || !checked.job.adapter || !fsdp1->auto_wrap_policy) return;
+  Bytes frozen;
+  for (const ListedWeight& weight : list_weights(checked.job, checked.stack.load()))
+    if (!weight.trained && weight.layer == 0)
+      frozen += Bytes{static_cast<std::uint64_t>(weight.stored()) * size_of(weight.dtype)};
+  out.push_back(
+      wrongly_wrapped(checked, "mixed-fsdp1-unit",
+                      "a layer's frozen and trained parameters are in one flat parameter, whose gradient is as "
+                      "large as both; the frozen ones of a layer",
+                      frozen));
 }
 
 }  // namespace
@@ -47,6 +86,8 @@ Suspicion whole(const CheckedPlan& checked, std::string code, std::string messag
 std::vector<Suspicion> sharding_rules(const CheckedPlan& checked) {
   std::vector<Suspicion> out;
   if (!checked.ran() || checked.job.cluster.world_size == 1) return out;
+  check_wrapping(checked, out);
+  check_units(checked, out);
   const Bytes base =
       held_whole(checked, [](const ListedWeight& w) { return !w.added() && w.kind != WeightKind::packed; });
   if (is_large(base, checked))

@@ -166,7 +166,7 @@ class ByRows {
   ByRows(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack)
       : job_(job), plan_(plan), ranks_(shard_ranks(job, plan)), rank_(rank % ranks_), quant_(stack.quant()) {
     param_dtype_ = precision_of(job, plan).param_dtype;
-    upcast_ = upcast_of(job, stack);
+    upcast_ = upcast_of(job, plan, stack);
     // A tied table is in the unit of the embedding and in that of the head, once a copy is trained beside it.
     cuts_table_twice_ = job.model.tie_word_embeddings && job.adapter && stack.fsdp2_splits_root();
   }

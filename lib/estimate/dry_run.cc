@@ -9,6 +9,7 @@
 #include "estimate/attention_rules.h"
 #include "estimate/expert_rules.h"
 #include "estimate/loss_rules.h"
+#include "estimate/model_options.h"
 #include "estimate/optimizer_rules.h"
 #include "estimate/parallel_rules.h"
 #include "estimate/phase_rules.h"
@@ -43,24 +44,6 @@ DeviceTraits traits_of(const GpuSpec& gpu, const StackProfile& stack) {
   traits.cuda_toolkit = stack.cuda_toolkit();
   traits.pinned_reuse = stack.pinned_reuse();
   return traits;
-}
-
-ModelBehaviour model_behaviour(const JobSpec& job, const StackProfile& stack) {
-  ModelBehaviour behaviour = stack.model(job.model.family);
-  if (job.training.loss == Loss::liger) behaviour.liger = stack.liger();
-  return behaviour;
-}
-
-BuildOptions build_options(const JobSpec& job, std::int64_t rank, const StackProfile& stack) {
-  BuildOptions options;
-  options.slice = slice_of(job, rank);
-  options.quantization = job.quantization;
-  options.adapter = job.adapter;
-  options.attention = static_cast<AttentionKernel>(job.training.attention);
-  options.adapter_behaviour = stack.adapter();
-  options.model_behaviour = model_behaviour(job, stack);
-  options.quant_behaviour = stack.quant();
-  return options;
 }
 
 constexpr std::int64_t kMostMicroSteps = 4;

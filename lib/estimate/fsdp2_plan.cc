@@ -45,7 +45,7 @@ void check_ignored(const JobSpec& job, const Fsdp2& plan, const StackProfile& st
     refusals.push_back(refusal("fsdp2-ignored-params", "ignored_params needs torch 2.7 and accelerate 1.11 or newer",
                                "stack", "leave it out, or take a newer stack"));
   if (job.quantization && plan.ignored_params == Fsdp2Ignored::base &&
-      upcast_of(job, stack) == Fsdp2Upcast::whole_model)
+      upcast_of(job, plan, stack) == Fsdp2Upcast::whole_model)
     refusals.push_back(refusal("fsdp2-ignored-upcast",
                                "accelerate before 1.13 casts the packed 4-bit weights that are left out to float32",
                                "stack.accelerate", "take accelerate 1.13 or newer"));
@@ -179,7 +179,8 @@ MixedPrecisionPolicy precision_of(const JobSpec& job, const Fsdp2& plan) {
           .cast_forward_inputs = plan.mp_policy.cast_forward_inputs};
 }
 
-Fsdp2Upcast upcast_of(const JobSpec& job, const StackProfile& stack) {
+Fsdp2Upcast upcast_of(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack) {
+  if (plan.casts_to_float32 && job.dtype != DType::float32) return Fsdp2Upcast::whole_model;
   if (!job.training.mixed_precision()) return Fsdp2Upcast::none;
   const Fsdp2Upcast upcast = stack.fsdp2_upcast();
   if (upcast == Fsdp2Upcast::trained_parameters && job.quantization) return Fsdp2Upcast::none;
@@ -216,7 +217,7 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
                    .pin_memory = plan.pin_memory,
                    .precision = precision_of(job, plan),
                    .behaviour = stack.fully_shard()};
-  setup.preparation = {.upcast = upcast_of(job, stack),
+  setup.preparation = {.upcast = upcast_of(job, plan, stack),
                        .reshard_after_forward = plan.reshard_after_forward,
                        .wraps_layers = plan.auto_wrap_policy == Fsdp2Wrap::transformer_based_wrap,
                        .ignored = plan.ignored_params,

@@ -22,7 +22,7 @@ std::int64_t shard_ranks(const JobSpec& job, const Fsdp2& plan);
 MixedPrecisionPolicy precision_of(const JobSpec& job, const Fsdp2& plan);
 
 /// What accelerate casts before or after it cuts parameters.
-Fsdp2Upcast upcast_of(const JobSpec& job, const StackProfile& stack);
+Fsdp2Upcast upcast_of(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack);
 
 /// Units that are resharded after the forward pass: the decoder layers; the embedding and the root by version.
 std::int64_t resharded_units(const JobSpec& job, const Fsdp2& plan);

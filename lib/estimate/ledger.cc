@@ -7,6 +7,7 @@
 #include "base/rounding.h"
 #include "estimate/outside_terms.h"
 #include "plan/gpu_catalogue.h"
+#include "plan/mistakes.h"
 
 namespace qlp {
 namespace {
@@ -128,7 +129,7 @@ std::vector<const PlanReport*> best_first(const Report& report) {
   for (const auto& plan : report.plans) plans.push_back(&plan);
   const auto key = [&](const PlanReport* plan) {
     const bool ran = plan->applicable() && !plan->ranks.empty();
-    const int group = !ran ? 2 : plan->fits ? 0 : 1;
+    const int group = !ran ? 3 : find_mistake(plan->plan.name) ? 2 : plan->fits ? 0 : 1;
     const auto headroom = ran ? plan->ranks.front().peak.headroom.count() : 0;
     return std::tuple{group, group == 0 ? preference(*plan, report.job) : Preference{}, -headroom};
   };
@@ -139,7 +140,7 @@ std::vector<const PlanReport*> best_first(const Report& report) {
 void recommend(Report& report) {
   if (report.plans.empty()) return;
   const PlanReport* best = best_first(report).front();
-  if (!best->fits) return;
+  if (!best->fits || find_mistake(best->plan.name)) return;
   report.recommended = best->plan.name;
   report.resources = resources_of(*best, report.job);
   if (report.resources->gpus < report.job.cluster.world_size)

@@ -64,13 +64,13 @@ std::vector<Communicators> communicators_of(const JobSpec& job, const Fsdp2& pla
 /// Each process group of a plan has a communicator, made when it is first used.
 std::vector<Communicators> communicators(const JobSpec& job, const NamedPlan& plan) {
   const auto* fsdp1 = std::get_if<Fsdp1>(&plan.plan);
-  CommunicatorSpec world{.torch = job.stack.torch,
-                         .ranks = ranks_of(job, plan),
-                         .ranks_per_node = job.cluster.gpus_per_node,
-                         .link = link_of(job.cluster.gpu),
-                         .compute_capability = job.cluster.gpu.compute_capability,
-                         .all_reduce = std::holds_alternative<Ddp>(plan.plan) ||
-                                       std::holds_alternative<Single>(plan.plan)};
+  CommunicatorSpec world{
+      .torch = job.stack.torch,
+      .ranks = ranks_of(job, plan),
+      .ranks_per_node = job.cluster.gpus_per_node,
+      .link = link_of(job.cluster.gpu),
+      .compute_capability = job.cluster.gpu.compute_capability,
+      .all_reduce = std::holds_alternative<Ddp>(plan.plan) || std::holds_alternative<Single>(plan.plan)};
   if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan.plan)) return communicators_of(job, *fsdp2, world);
   if (fsdp1 == nullptr) return {{world}};
   const Fsdp1Groups groups = fsdp1_groups(*fsdp1, job.cluster);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "plan/mistakes.h"
 #include "plan/sharding_plan.h"
 
 namespace qlp {
@@ -23,6 +24,14 @@ inline constexpr std::array<std::string_view, 11> kPlanNames{
     "fsdp2-hsdp",
     "fsdp2-local-base",
 };
+
+/// These, and the mistakes, which are planned on request.
+inline constexpr auto kAllPlanNames = [] {
+  std::array<std::string_view, kPlanNames.size() + kMistakes.size()> names{};
+  for (std::size_t i = 0; i < kPlanNames.size(); ++i) names[i] = kPlanNames[i];
+  for (std::size_t i = 0; i < kMistakes.size(); ++i) names[kPlanNames.size() + i] = kMistakes[i].name;
+  return names;
+}();
 
 /// Plans that exist in the libraries and are known by these names, but are not worked out here yet.
 inline constexpr std::array<std::string_view, 3> kPlansToCome{"zero1", "zero2", "zero3"};

@@ -43,6 +43,7 @@ struct Fsdp2 {
   std::int64_t forward_prefetch = 0;   ///< layers ahead (set_modules_to_forward_prefetch); 0: torch's own order
   std::int64_t backward_prefetch = 0;  ///< the same of the backward pass
   Fsdp2MixedPrecision mp_policy = {};
+  bool casts_to_float32 = false;  ///< every parameter, as accelerate did until 1.12
   bool cpu_offload = false;
   bool pin_memory = true;  ///< of what is offloaded
   friend bool operator==(const Fsdp2&, const Fsdp2&) = default;
@@ -63,6 +64,7 @@ void visit_options(P& plan, Visitor&& visit) {
   visit.option("forward_prefetch", plan.forward_prefetch, 0, kMostPrefetched);
   visit.option("backward_prefetch", plan.backward_prefetch, 0, kMostPrefetched);
   visit.section("mp_policy", plan.mp_policy);
+  if (plan.casts_to_float32) visit.named("casts_to_float32", plan.casts_to_float32);
   visit.option("cpu_offload", plan.cpu_offload);
   if (plan.cpu_offload) visit.option("pin_memory", plan.pin_memory);
 }

@@ -25,23 +25,6 @@ struct Place {
   std::string text;
 };
 
-bool is_number(std::string_view word) {
-  return !word.empty() && std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-/// "model.layers.*.mlp" for "model.layers.3.mlp": one place for all layers, as a line of Python is.
-std::string without_layer(std::string_view module) {
-  std::string out;
-  while (!module.empty()) {
-    const std::size_t end = std::min(module.find('.'), module.size());
-    const auto word = module.substr(0, end);
-    if (!out.empty()) out += '.';
-    out += is_number(word) ? "*" : word;
-    module.remove_prefix(std::min(end + 1, module.size()));
-  }
-  return out;
-}
-
 std::string place_of(const InventoryItem& item) {
   std::string text = item.op;
   if (!item.module.empty()) text += (text.empty() ? "" : " < ") + without_layer(item.module);

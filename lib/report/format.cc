@@ -32,6 +32,10 @@ std::string_view code_of(Color color) {
   return "";
 }
 
+bool is_number(std::string_view word) {
+  return !word.empty() && std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
+}
+
 }  // namespace
 
 std::string gib(Bytes amount) { return fixed(static_cast<double>(amount.count()) / kGiB, 2); }
@@ -100,6 +104,18 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t width
     out += text.substr(0, end);
     column += end;
     text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+std::string without_layer(std::string_view module) {
+  std::string out;
+  while (!module.empty()) {
+    const std::size_t end = std::min(module.find('.'), module.size());
+    const auto word = module.substr(0, end);
+    if (!out.empty()) out += '.';
+    out += is_number(word) ? "*" : word;
+    module.remove_prefix(std::min(end + 1, module.size()));
   }
   return out;
 }

@@ -42,6 +42,9 @@ class TextTable {
   std::vector<std::vector<Cell>> rows_;
 };
 
+/// "model.layers.*.mlp" for "model.layers.3.mlp": one place for all layers, as a line of Python is.
+std::string without_layer(std::string_view module);
+
 /// Text broken at blanks into lines of at most `width`, every line but the first indented.
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t width = 100);
 

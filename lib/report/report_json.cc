@@ -6,6 +6,7 @@
 
 #include "plan/job_names.h"
 #include "plan/loading.h"
+#include "plan/mistakes.h"
 #include "report/format.h"
 #include "report/job_json.h"
 
@@ -163,6 +164,8 @@ Json step_time_json(const StepTime& time) {
 
 Json plan_json(const PlanReport& plan, Loading loading) {
   Json out{{"name", plan.plan.name}, {"options", plan_options_json(plan.plan.plan)}, {"applicable", plan.applicable()}};
+  if (const Mistake* mistake = find_mistake(plan.plan.name))
+    out["mistake"] = {{"meant", mistake->right}, {"what", mistake->what}};
   out["loading"] = name_of(loading_under(loading, plan.plan.plan));
   if (!plan.applicable()) out["reason"] = plan.reason();
   out["fits"] = plan.fits;

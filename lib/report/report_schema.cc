@@ -414,6 +414,15 @@ std::string_view report_schema() {
       "properties": {
         "name": {"type": "string"},
         "options": {"type": "object", "description": "under the names of its runtime"},
+        "mistake": {
+          "type": "object",
+          "description": "present where the plan is a mistake, planned on request",
+          "required": ["meant", "what"],
+          "properties": {
+            "meant": {"type": "string", "description": "the plan to take instead"},
+            "what": {"type": "string"}
+          }
+        },
         "loading": {"enum": ["gpu", "cpu", "rank0"], "description": "where the weights arrive"},
         "applicable": {"type": "boolean"},
         "reason": {"type": "string", "description": "why the plan cannot run"},

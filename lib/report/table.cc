@@ -6,6 +6,7 @@
 #include "estimate/ledger.h"
 #include "estimate/outside_terms.h"
 #include "plan/job_names.h"
+#include "plan/mistakes.h"
 #include "report/format.h"
 #include "report/host_text.h"
 
@@ -93,6 +94,17 @@ std::string recommendation(const Report& report, bool colors) {
   return text + "\n";
 }
 
+/// "mistake:no-wrap-policy: ...: 9.80 GiB of allocated peak more than fsdp2", where both plans ran.
+std::string price_of(const Mistake& mistake, const PlanReport& plan, const Report& report) {
+  const auto right = std::ranges::find(report.plans, mistake.right, [](const PlanReport& p) { return p.plan.name; });
+  std::string text = plan.plan.name + ": " + std::string(mistake.what);
+  if (right != report.plans.end() && right->applicable() && !right->ranks.empty())
+    text += ": " +
+            gib(difference(plan.ranks.front().peak.figures.allocated, right->ranks.front().peak.figures.allocated)) +
+            " GiB of allocated peak more than " + right->plan.name;
+  return wrapped(text, 2) + "\n";
+}
+
 std::string reasons(const Report& report, const TableOptions& options) {
   std::string out;
   for (const PlanReport* plan : best_first(report)) {
@@ -100,6 +112,8 @@ std::string reasons(const Report& report, const TableOptions& options) {
     if (plan->applicable() && ranks_of(report.job, plan->plan) < report.job.cluster.world_size)
       out += plan->plan.name + ": runs on one of the job's " + std::to_string(report.job.cluster.world_size) +
              " GPUs, the others are idle\n";
+    if (const Mistake* mistake = find_mistake(plan->plan.name); mistake && plan->applicable())
+      out += price_of(*mistake, *plan, report);
     for (const auto& d : plan->diagnostics)
       if (d.severity != Severity::note || options.verbose || d.code == "cache-given-back")
         out += diagnostic_line(plan->plan.name, d);

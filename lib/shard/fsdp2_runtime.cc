@@ -4,6 +4,7 @@
 
 #include "autograd/node.h"
 #include "optim/clip_grad_norm.h"
+#include "shard/fsdp2_units.h"
 #include "tensor/collective.h"
 #include "tensor/factories.h"
 
@@ -121,25 +122,8 @@ void Fsdp2Runtime::upcast_trained(Context& ctx, CausalLm& model) const {
 }
 
 void Fsdp2Runtime::shard_units(Context& ctx, CausalLm& model) {
-  const ReshardAfterForward& reshard = preparation_.reshard_after_forward;
-  CausalLmParts& parts = model.parts();
-  if (preparation_.wraps_layers)
-    for (const auto& layer : parts.layers) fully_shard_.add(ctx, {layer.get()}, reshard);
-  if (!preparation_.splits_root) {
-    const bool obeys = fully_shard_.options().behaviour.root_obeys_reshard;
-    fully_shard_.add(ctx, {&model}, obeys ? reshard : ReshardAfterForward{false});
-    return;
-  }
-  const bool tied = &parts.embedding->weight() == &parts.head->weight();
-  std::vector<Module*> tail;
-  if (preparation_.finds_final_norm) tail.push_back(parts.norm.get());
-  if (tied)
-    tail.push_back(parts.embedding.get());
-  else
-    fully_shard_.add(ctx, {parts.embedding.get()}, reshard);
-  tail.push_back(parts.head.get());
-  fully_shard_.add(ctx, tail, false);
-  fully_shard_.add(ctx, {&model}, false);
+  for (const Fsdp2Unit& unit : fsdp2_units(model, preparation_, fully_shard_.options().behaviour))
+    fully_shard_.add(ctx, unit.modules, unit.reshard_after_forward);
 }
 
 /// As in pytorch/examples distributed/FSDP2/example.py: the last layers, or the first, are left to the default.

@@ -1,0 +1,46 @@
+#include "app/commands.h"
+#include "app/job_input.h"
+#include "app/log.h"
+#include "app/output.h"
+#include "report/export_accelerate.h"
+#include "report/export_deepspeed.h"
+#include "report/export_torch.h"
+
+namespace qlp::app {
+namespace {
+
+Result<std::string> exported(const JobSpec& job, const NamedPlan& plan, ExportFormat format) {
+  switch (format) {
+    case ExportFormat::accelerate:
+      return accelerate_config(job, plan);
+    case ExportFormat::deepspeed:
+      return deepspeed_config(plan);
+    case ExportFormat::torch:
+      return torch_lists(job, plan);
+    case ExportFormat::torch_json:
+      break;
+  }
+  return shard_map_json(job, plan);
+}
+
+}  // namespace
+
+ExitCode run_command(const ExportArguments& arguments) {
+  const CommonArguments& common = arguments.common;
+  auto document = read_job_input(arguments.job, common);
+  if (!document) return ExitCode::bad_input;
+  const NamedPlan plan = plan_in_question(document->job);
+  if (!arguments.job.plan) log_info("exporting plan " + plan.name);
+  const ExportFormat format = common.json ? ExportFormat::torch_json : arguments.format;
+  const auto text = exported(document->job, plan, format);
+  if (!text) {
+    show_diagnostics(text.error(), common);
+    return ExitCode::nothing_fits;
+  }
+  write_result(arguments.output.value_or(common.json.value_or("-")), *text);
+  if (format == ExportFormat::accelerate && std::holds_alternative<Zero>(plan.plan))
+    log_info("the file names " + std::string(kDeepspeedConfigFile) + " beside it: write that with --to deepspeed");
+  return ExitCode::fits;
+}
+
+}  // namespace qlp::app

@@ -1,0 +1,115 @@
+#include "config/deepspeed_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "config/map_reader.h"
+#include "plan/catalogue.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::string_view kAuto = "auto";
+
+/// Keys of the root that the plan knows; all its others are in zero_optimization.
+constexpr std::array<std::string_view, 4> kRootKeys{"zero_force_ds_cpu_optimizer", "gradient_clipping", "bf16", "fp16"};
+
+/// Keys that change no memory, or that the job says in its own words.
+constexpr std::array<std::string_view, 12> kSaidElsewhere{"train_batch_size",
+                                                          "train_micro_batch_size_per_gpu",
+                                                          "gradient_accumulation_steps",
+                                                          "zero_allow_untested_optimizer",
+                                                          "steps_per_print",
+                                                          "wall_clock_breakdown",
+                                                          "scheduler",
+                                                          "dump_state",
+                                                          "prescale_gradients",
+                                                          "optimizer",
+                                                          "comms_logger",
+                                                          "flops_profiler"};
+constexpr std::array<std::string_view, 9> kWithoutMemory{"ignore_unused_parameters",
+                                                         "round_robin_gradients",
+                                                         "loss_scale",
+                                                         "initial_scale_power",
+                                                         "loss_scale_window",
+                                                         "hysteresis",
+                                                         "min_loss_scale",
+                                                         "auto_cast",
+                                                         "fast_init"};
+
+bool is_auto(const TextNode& node) { return node.kind == NodeKind::scalar && node.text == kAuto; }
+
+/// Reads the options as DeepSpeed does: numbers may be written 5e8, absent ones stay as they are.
+struct DeepspeedOptions {
+  MapReader& root;
+  MapReader& map;  ///< of the section
+
+  MapReader& of(std::string_view key) const {
+    return std::ranges::find(kRootKeys, key) != kRootKeys.end() ? root : map;
+  }
+  void option(std::string_view key, bool& value) const {
+    const TextNode* node = of(key).take(key);
+    if (node && !is_auto(*node)) value = of(key).boolean(key).value_or(value);
+  }
+  void option(std::string_view key, double& value, double least, double most) const {
+    value = of(key).number(key, {least, most}).value_or(value);
+  }
+  void option(std::string_view key, std::int64_t& value, std::int64_t least, std::int64_t most) const {
+    const auto number = of(key).number(key, {static_cast<double>(least), static_cast<double>(most)});
+    if (!number) return;
+    if (std::trunc(*number) == *number)
+      value = *number >= static_cast<double>(most) ? most : static_cast<std::int64_t>(*number);
+    else
+      of(key).refuse(key, "bad-value", "expected a whole number");
+  }
+  template <NamedEnum E>
+  void option(std::string_view key, E& value) const {
+    value = of(key).template choice<E>(key).value_or(value);
+  }
+  template <class T, class... Range>
+  void automatic(std::string_view key, std::optional<T>& value, Range... range) const {
+    const TextNode* node = of(key).take(key);
+    if (!node) return;
+    if (is_auto(*node)) {
+      value.reset();
+      return;
+    }
+    T given = value.value_or(T{});
+    option(key, given, range...);
+    value = given;
+  }
+  template <class Options>
+  void section(std::string_view key, Options& options) const {
+    MapReader inner(of(key).take(key), of(key).place_of(key), map.findings());
+    visit_options(options, DeepspeedOptions{inner, inner});
+    inner.finish_foreign(kWithoutMemory);
+  }
+  template <class T>
+  void named(std::string_view, const T&) const {}
+};
+
+}  // namespace
+
+std::optional<NamedPlan> read_deepspeed(const TextNode& root, const std::string& file, Findings& findings) {
+  MapReader map(&root, {"", {file, root.position.line, root.position.column}}, findings);
+  MapReader zero(map.take("zero_optimization"), map.place_of("zero_optimization"), findings);
+  zero.require("stage", "1, 2 or 3");
+  const auto stage = zero.integer("stage", {0, 3});
+  if (!stage) return std::nullopt;
+  if (*stage == 0) {
+    zero.refuse("stage", "not-supported", "stage 0 shards nothing: DeepSpeed then runs like DDP, which is not planned");
+    return std::nullopt;
+  }
+  auto plan = find_plan("zero" + std::to_string(*stage));
+  if (!plan) {
+    zero.refuse("stage", "not-supported", "ZeRO is not worked out yet");
+    return std::nullopt;
+  }
+  visit_options(std::get<Zero>(plan->plan), DeepspeedOptions{map, zero});
+  zero.finish_foreign(kWithoutMemory);
+  map.finish_foreign(kSaidElsewhere);
+  return plan;
+}
+
+}  // namespace qlp

@@ -1,0 +1,32 @@
+// What a file of `accelerate config`, or a DeepSpeed configuration, says about a run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "config/file_reader.h"
+#include "config/findings.h"
+#include "plan/job_spec.h"
+
+namespace qlp {
+
+/// The plan, and what else the file says; what it leaves open is absent.
+struct LaunchFile {
+  NamedPlan plan;
+  std::optional<std::int64_t> world_size;  ///< num_processes
+  std::optional<std::int64_t> num_machines;
+  std::optional<std::string_view> mixed_precision;  ///< "no", "bf16" or "fp16", where the Trainer's flag does not say
+  std::optional<bool> ram_efficient_loading;        ///< fsdp_cpu_ram_efficient_loading
+};
+
+/// Reads `path`: accelerate's YAML or JSON (told by distributed_type), else DeepSpeed's JSON. Keys that are not known
+/// are warnings. None where it has errors: codes of job_reader.h, and "not-a-launch-file".
+std::optional<LaunchFile> read_launch_file(const std::string& path, const FileReader& files, Findings& findings);
+
+/// What the file means for this job: PEFT's wrap policy beside an adapter under FSDP1, and integers that FSDP2 leaves
+/// whole, are the Trainer's and accelerate's doing and in no file.
+NamedPlan plan_for(const LaunchFile& file, const JobSpec& job);
+
+}  // namespace qlp

@@ -1,0 +1,16 @@
+// How the module tree of a job is built and behaves on its stack.
+#pragma once
+
+#include <cstdint>
+
+#include "model/build.h"
+#include "plan/job_spec.h"
+#include "plan/stack_profile.h"
+
+namespace qlp {
+
+ModelBehaviour model_behaviour(const JobSpec& job, const StackProfile& stack);
+/// The part of the model that `rank` runs.
+BuildOptions build_options(const JobSpec& job, std::int64_t rank, const StackProfile& stack);
+
+}  // namespace qlp

@@ -1,0 +1,51 @@
+// What a plan does with each parameter of a model, and which modules are gathered together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/result.h"
+#include "nn/parameter_role.h"
+#include "plan/job_spec.h"
+
+namespace qlp {
+
+enum class Placement : std::uint8_t {
+  sharded,     ///< every rank holds its part between uses
+  ignored,     ///< whole on every rank, and left alone by the runtime (ignored_params)
+  replicated,  ///< whole on every rank, kept alike by the runtime
+};
+
+constexpr std::string_view name_of(Placement placement) {
+  constexpr std::string_view kNames[] = {"sharded", "ignored", "replicated"};
+  return kNames[static_cast<std::size_t>(placement)];
+}
+
+struct MappedParameter {
+  std::string name;  ///< as named_parameters() has it, of the model that is trained: PEFT's where there is an adapter
+  ParamRole role = ParamRole::base_weight;
+  DType dtype = DType::bfloat16;  ///< as it is stored
+  std::int64_t elements = 0;      ///< of the weight itself; more than are stored where it is packed
+  bool trainable = false;
+  bool quantized = false;
+  Placement placement = Placement::replicated;
+};
+
+/// Modules whose parameters are gathered together, by name; "" is the model.
+struct WrapUnit {
+  std::vector<std::string> modules;
+  bool reshard_after_forward = true;
+};
+
+struct ShardMap {
+  std::vector<WrapUnit> units;  ///< in the order in which they are wrapped, the root last; none without FSDP
+  std::vector<MappedParameter> parameters;
+};
+
+/// Errors: those with which the plan refuses the job.
+Result<ShardMap> shard_map(const JobSpec& job, const NamedPlan& plan);
+
+}  // namespace qlp

@@ -1,0 +1,68 @@
+#include "report/export_deepspeed.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "base/refusal.h"
+#include "plan/job_names.h"
+
+namespace qlp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The options that are beside zero_optimization.
+constexpr std::array<std::string_view, 4> kRootKeys{"zero_force_ds_cpu_optimizer", "gradient_clipping", "bf16", "fp16"};
+
+struct DeepspeedWriter {
+  Json& root;
+  Json& zero;
+
+  Json& of(std::string_view key) const { return std::ranges::find(kRootKeys, key) != kRootKeys.end() ? root : zero; }
+  template <class T, class... Range>
+  void option(std::string_view key, const T& value, Range...) const {
+    if constexpr (NamedEnum<T>)
+      of(key)[std::string(key)] = name_of(value);
+    else
+      of(key)[std::string(key)] = value;
+  }
+  template <class T>
+  void named(std::string_view key, const T& value) const {
+    option(key, value);
+  }
+  template <class T, class... Range>
+  void automatic(std::string_view key, const std::optional<T>& value, Range...) const {
+    if (value)
+      option(key, *value);
+    else
+      of(key)[std::string(key)] = "auto";
+  }
+  template <class Options>
+  void section(std::string_view key, const Options& options) const {
+    Json inner = Json::object();
+    visit_options(options, DeepspeedWriter{inner, inner});
+    of(key)[std::string(key)] = std::move(inner);
+  }
+};
+
+}  // namespace
+
+Result<std::string> deepspeed_config(const NamedPlan& plan) {
+  const auto* options = std::get_if<Zero>(&plan.plan);
+  if (!options)
+    return Unexpected{Diagnostics{refusal("not-a-deepspeed-plan", plan.name + " is not a plan of DeepSpeed", "plans",
+                                          "zero1, zero2 and zero3 are")}};
+  Json root{{"train_batch_size", "auto"},
+            {"train_micro_batch_size_per_gpu", "auto"},
+            {"gradient_accumulation_steps", "auto"},
+            {"zero_allow_untested_optimizer", true}};
+  Json zero = Json::object();
+  visit_options(*options, DeepspeedWriter{root, zero});
+  root["zero_optimization"] = std::move(zero);
+  return root.dump(2) + "\n";
+}
+
+}  // namespace qlp

@@ -1,0 +1,117 @@
+#include "report/export_torch.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include <nlohmann/json.hpp>
+
+#include "estimate/shard_map.h"
+#include "report/format.h"
+#include "report/job_json.h"
+
+namespace qlp {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string python_text(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+std::string units_text(const std::vector<WrapUnit>& units) {
+  std::string out = "WRAP_UNITS = [\n";
+  for (const WrapUnit& unit : units) {
+    std::string names;
+    for (const std::string& module : unit.modules) names += (names.empty() ? "" : ", ") + python_text(module);
+    out += "    ([" + names + "], " + (unit.reshard_after_forward ? "True" : "False") + "),\n";
+  }
+  return out + "]\n";
+}
+
+std::string names_text(std::string_view list, const ShardMap& map, Placement placement) {
+  std::string out = std::string(list) + " = [\n";
+  for (const MappedParameter& parameter : map.parameters)
+    if (parameter.placement == placement) out += "    " + python_text(parameter.name) + ",\n";
+  return out + "]\n";
+}
+
+Json units_json(const std::vector<WrapUnit>& units) {
+  Json out = Json::array();
+  for (const WrapUnit& unit : units)
+    out.push_back({{"modules", unit.modules}, {"reshard_after_forward", unit.reshard_after_forward}});
+  return out;
+}
+
+/// A line for each role, kind of module and what becomes of it.
+Json rules_json(const std::vector<MappedParameter>& parameters) {
+  using Key = std::tuple<std::string, ParamRole, DType, bool, bool, Placement>;
+  std::vector<Key> order;
+  std::map<Key, std::pair<std::int64_t, std::int64_t>> sums;  // parameters, elements
+  for (const MappedParameter& p : parameters) {
+    const Key key{without_layer(p.name), p.role, p.dtype, p.trainable, p.quantized, p.placement};
+    auto [sum, is_new] = sums.try_emplace(key);
+    if (is_new) order.push_back(key);
+    ++sum->second.first;
+    sum->second.second += p.elements;
+  }
+  Json out = Json::array();
+  for (const Key& key : order) {
+    const auto& [name, role, dtype, trainable, quantized, placement] = key;
+    const auto& [count, elements] = sums.at(key);
+    out.push_back({{"parameters", name},
+                   {"role", name_of(role)},
+                   {"dtype", name_of(dtype)},
+                   {"trainable", trainable},
+                   {"quantized", quantized},
+                   {"placement", name_of(placement)},
+                   {"count", count},
+                   {"elements", elements}});
+  }
+  return out;
+}
+
+Json parameters_json(const std::vector<MappedParameter>& parameters) {
+  Json out = Json::array();
+  for (const MappedParameter& p : parameters)
+    out.push_back({{"name", p.name},
+                   {"role", name_of(p.role)},
+                   {"dtype", name_of(p.dtype)},
+                   {"elements", p.elements},
+                   {"trainable", p.trainable},
+                   {"quantized", p.quantized},
+                   {"placement", name_of(p.placement)}});
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> torch_lists(const JobSpec& job, const NamedPlan& plan) {
+  const auto map = shard_map(job, plan);
+  if (!map) return Unexpected{map.error()};
+  std::string out = "# " + plan.name + " of " + job.model.name + " over " + std::to_string(job.cluster.world_size) +
+                    " ranks, by qlora-plan.\n";
+  if (!map->units.empty())
+    out +=
+        "# Wrap in this order: the modules by name that are one unit (\"\" is the model), and whether the unit\n"
+        "# reshards after the forward pass.\n" +
+        units_text(map->units);
+  out += "# Parameters as in named_parameters(). Whole on every rank, and to be passed as ignored_params:\n";
+  out += names_text("IGNORED", *map, Placement::ignored);
+  out += "# Cut over the ranks:\n" + names_text("SHARDED", *map, Placement::sharded);
+  return out + "# Whole on every rank, kept alike by the runtime:\n" +
+         names_text("REPLICATED", *map, Placement::replicated);
+}
+
+Result<std::string> shard_map_json(const JobSpec& job, const NamedPlan& plan) {
+  const auto map = shard_map(job, plan);
+  if (!map) return Unexpected{map.error()};
+  const Json out{{"plan", plan.name},
+                 {"options", plan_options_json(plan.plan)},
+                 {"world_size", job.cluster.world_size},
+                 {"rules", rules_json(map->parameters)},
+                 {"wrap_units", units_json(map->units)},
+                 {"parameters", parameters_json(map->parameters)}};
+  return out.dump(2) + "\n";
+}
+
+}  // namespace qlp

@@ -1,0 +1,29 @@
+#include "shard/fsdp2_units.h"
+
+namespace qlp {
+
+std::vector<Fsdp2Unit> fsdp2_units(CausalLm& model, const Fsdp2Preparation& preparation,
+                                   const Fsdp2Behaviour& behaviour) {
+  const ReshardAfterForward& reshard = preparation.reshard_after_forward;
+  CausalLmParts& parts = model.parts();
+  std::vector<Fsdp2Unit> units;
+  if (preparation.wraps_layers)
+    for (const auto& layer : parts.layers) units.push_back({{layer.get()}, reshard});
+  if (!preparation.splits_root) {
+    units.push_back({{&model}, behaviour.root_obeys_reshard ? reshard : ReshardAfterForward{false}});
+    return units;
+  }
+  const bool tied = &parts.embedding->weight() == &parts.head->weight();
+  std::vector<Module*> tail;
+  if (preparation.finds_final_norm) tail.push_back(parts.norm.get());
+  if (tied)
+    tail.push_back(parts.embedding.get());
+  else
+    units.push_back({{parts.embedding.get()}, reshard});
+  tail.push_back(parts.head.get());
+  units.push_back({std::move(tail), false});
+  units.push_back({{&model}, false});
+  return units;
+}
+
+}  // namespace qlp

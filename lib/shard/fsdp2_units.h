@@ -1,0 +1,21 @@
+// Which modules accelerate hands to fully_shard, in its order (fsdp2_prepare_model, accelerate/utils/fsdp_utils.py).
+#pragma once
+
+#include <vector>
+
+#include "nn/causal_lm.h"
+#include "shard/fsdp2_options.h"
+
+namespace qlp {
+
+/// Modules whose parameters are gathered together.
+struct Fsdp2Unit {
+  std::vector<Module*> modules;
+  ReshardAfterForward reshard_after_forward;
+};
+
+/// The root comes last.
+std::vector<Fsdp2Unit> fsdp2_units(CausalLm& model, const Fsdp2Preparation& preparation,
+                                   const Fsdp2Behaviour& behaviour);
+
+}  // namespace qlp

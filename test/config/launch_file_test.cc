@@ -1,0 +1,138 @@
+#include "config/launch_file.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "config/job_reader.h"
+#include "config/memory_files.h"
+#include "plan/catalogue.h"
+#include "report/export_accelerate.h"
+#include "report/export_deepspeed.h"
+
+namespace qlp {
+namespace {
+
+using test::MemoryFiles;
+
+std::optional<LaunchFile> read(const std::string& text, Findings& findings) {
+  return read_launch_file("launch", MemoryFiles({{"launch", text}}), findings);
+}
+
+LaunchFile read(const std::string& text) {
+  Findings findings;
+  auto file = read(text, findings);
+  for (const auto& d : findings.list()) MESSAGE(d.key_path << ": " << d.message);
+  REQUIRE(file);
+  return *file;
+}
+
+std::string job_text(const std::string& more) {
+  return "schema: 1\nmodel: {name: llama-3.1-8b}\ntraining: {seq_len: 128}\n" + more;
+}
+
+}  // namespace
+
+TEST_CASE("config/launch_file: what accelerate config asks about FSDP1") {
+  const LaunchFile file = read(
+      "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_machines: 2\n"
+      "num_processes: 16\nfsdp_config:\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+      "  fsdp_backward_prefetch: BACKWARD_POST\n  fsdp_forward_prefetch: true\n"
+      "  fsdp_cpu_ram_efficient_loading: false\n  fsdp_offload_params: true\n"
+      "  fsdp_sharding_strategy: HYBRID_SHARD\n  fsdp_use_orig_params: false\n");
+  CHECK(file.plan.name == "fsdp1-hybrid-shard");
+  const auto& fsdp = std::get<Fsdp1>(file.plan.plan);
+  CHECK_FALSE(fsdp.use_orig_params);
+  CHECK(fsdp.cpu_offload);
+  CHECK(fsdp.forward_prefetch);
+  CHECK(fsdp.backward_prefetch == BackwardPrefetch::backward_post);
+  CHECK(file.world_size == 16);
+  CHECK(file.num_machines == 2);
+  CHECK(file.mixed_precision == "bf16");
+  CHECK(file.ram_efficient_loading == false);
+}
+
+TEST_CASE("config/launch_file: keys of fsdp_config may stand without their prefix") {
+  const LaunchFile file = read(
+      "distributed_type: FSDP\nnum_processes: 8\nfsdp_config: {version: 2, reshard_after_forward: false, "
+      "auto_wrap_policy: TRANSFORMER_BASED_WRAP}\n");
+  CHECK(file.plan.name == "fsdp2-no-reshard");
+}
+
+TEST_CASE("config/launch_file: DeepSpeed's numbers and its auto") {
+  if (!find_plan("zero3")) return;
+  const LaunchFile file = read(R"({"train_batch_size": "auto", "bf16": {"enabled": "auto"},
+    "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto", "sub_group_size": 1e9,
+      "stage3_max_live_parameters": 5e8, "offload_param": {"device": "cpu", "pin_memory": true}}})");
+  CHECK(file.plan.name == "zero3");
+  const auto& zero = std::get<Zero>(file.plan.plan);
+  CHECK_FALSE(zero.reduce_bucket_size);
+  CHECK(zero.sub_group_size == 1'000'000'000);
+  CHECK(zero.stage3_max_live_parameters == 500'000'000);
+  CHECK(zero.offload_param.device == OffloadDevice::cpu);
+  CHECK(zero.offload_param.pin_memory);
+}
+
+TEST_CASE("config/launch_file: unknown keys are warnings, wrong values errors with their place") {
+  Findings findings;
+  CHECK(read("distributed_type: FSDP\nnum_processes: 4\nfsdp_config:\n  fsdp_versoin: 2\n", findings));
+  const auto& warned = findings.list();
+  const auto at = std::ranges::find(warned, "fsdp_config.fsdp_versoin", &Diagnostic::key_path);
+  REQUIRE(at != warned.end());
+  CHECK(at->severity == Severity::warning);
+  CHECK(at->position.line == 4);
+
+  Findings errors;
+  CHECK_FALSE(read("distributed_type: FSPD\n", errors));
+  REQUIRE(errors.has_errors());
+  CHECK(errors.list().front().hint.find("FSDP") != std::string::npos);
+  Findings other;
+  CHECK_FALSE(read("a: 1\n", other));
+  CHECK(other.list().front().code == "not-a-launch-file");
+}
+
+TEST_CASE("config/launch_file: a job takes plan, ranks and precision from the file") {
+  const MemoryFiles files(std::map<std::string, std::string>{
+      {"jobs/fsdp.yaml",
+       "distributed_type: FSDP\nmixed_precision: bf16\nnum_machines: 2\nnum_processes: 8\n"
+       "fsdp_config: {fsdp_version: 2, fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP}\n"}});
+  const auto document = read_job(job_text("cluster: {gpu: A100 SXM4 80GB}\nplans: fsdp.yaml\n"), "jobs/a.yaml", files);
+  REQUIRE(document);
+  REQUIRE(document->job.plans.size() == 1);
+  CHECK(document->job.plans.front() == *find_plan("fsdp2"));
+  CHECK(document->job.cluster.world_size == 8);
+  CHECK(document->job.cluster.gpus_per_node == 4);
+  CHECK(document->job.training.bf16);
+}
+
+TEST_CASE("config/launch_file: an exported file read back gives the same plan") {
+  for (const bool quantized : {false, true})
+    for (const auto name : kPlanNames) {
+      const std::string quantization =
+          quantized ? "quantization: {quant_type: nf4, quant_storage: uint8}\nadapter: {type: lora}\n" : "";
+      const std::string cluster = "cluster: {gpu: A100 SXM4 80GB, world_size: 8, gpus_per_node: 4}\n";
+      const bool local = name == "fsdp2-local-base";
+      const bool fsdp2 = name.starts_with("fsdp2");
+      if (fsdp2 && quantized != local) continue;  // integers are left whole by accelerate whatever the file says
+      CAPTURE(name);
+      auto job =
+          read_job(job_text(quantization + cluster + "plans: [" + std::string(name) + "]\n"), "a.yaml", MemoryFiles())
+              ->job;
+      const auto accelerate = accelerate_config(job, job.plans.front());
+      REQUIRE(accelerate);
+      std::map<std::string, std::string> files{{"launch.yaml", *accelerate}};
+      if (const auto deepspeed = deepspeed_config(job.plans.front()))
+        files.emplace(std::string(kDeepspeedConfigFile), *deepspeed);
+      const auto again = read_job(job_text(quantization + "cluster: {gpu: A100 SXM4 80GB}\nplans: launch.yaml\n"),
+                                  "b.yaml", MemoryFiles(files));
+      REQUIRE(again);
+      NamedPlan expected = job.plans.front();
+      if (auto* hybrid = std::get_if<Fsdp2>(&expected.plan); hybrid && hybrid->hybrid) hybrid->dp_shard_size = 4;
+      CHECK(again->job.plans.front() == expected);
+      CHECK(again->job.cluster.world_size == (name == "single" ? 1 : 8));
+    }
+}
+
+}  // namespace qlp
