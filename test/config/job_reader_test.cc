@@ -255,6 +255,11 @@ TEST_CASE("config/job_reader: the GPU, by either name, and what replaces its fig
   CHECK(slice.gpu.compute_capability == 90);
   CHECK(slice.used_by_others == Bytes{512ULL << 20});
   CHECK(slice.margin == 0);
+  CHECK(slice.inter_node_bandwidth == kInterNodeBandwidth);
+  CHECK_FALSE(slice.intra_node_bandwidth);
+  const auto links = cluster("gpu: A100 SXM4 80GB, intra_node_bandwidth: 300GB/s, inter_node_bandwidth: 12.5 GB/s");
+  CHECK(links.intra_node_bandwidth == Bytes{300'000'000'000});
+  CHECK(links.inter_node_bandwidth == Bytes{12'500'000'000});
 }
 
 TEST_CASE("config/job_reader: a model beside the job, its overrides and its quantization") {
