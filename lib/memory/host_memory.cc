@@ -1,5 +1,6 @@
 #include "memory/host_memory.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace qlp {
@@ -41,10 +42,9 @@ std::uint64_t HostMemory::take(HostKind kind, std::uint64_t bytes, Category cate
   if (kind != HostKind::mapped) of(category) += bytes;
   if (phases_.empty()) return taken;
   HostFigures& peak = phases_.back().peak;
-  if (now_.total() > peak.total())
-    peak = now_;
-  else if (now_.mapped > peak.mapped && now_.total() == peak.total())
-    peak.mapped = now_.mapped;
+  const std::uint64_t mapped = std::max(peak.mapped, now_.mapped);
+  if (now_.total() > peak.total()) peak = now_;
+  peak.mapped = mapped;
   return taken;
 }
 

@@ -37,7 +37,7 @@ struct HostFigures {
 
 struct HostPhase {
   std::string name;
-  HostFigures peak;  ///< when the total was greatest
+  HostFigures peak;  ///< when the total was greatest; the most that was mapped, whenever that was
   HostFigures held;  ///< when the phase was over
 };
 
