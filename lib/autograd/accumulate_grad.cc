@@ -16,19 +16,27 @@ AccumulateGrad::~AccumulateGrad() {
 }
 
 Grads AccumulateGrad::backward(Context& ctx, Grads& grads) {
-  Tensor& incoming = grads[0];
-  if (!incoming.defined()) return {};
+  if (!grads[0].defined()) return {};
+  const bool taken_over = accumulate(ctx, grads[0]);
+  const auto& hooks = autograd_data(leaf_).post_accumulate_hooks;
+  if (taken_over && !hooks.empty()) grads[0].reset();
+  for (const PostHook& hook : hooks) hook(ctx);
+  return {};
+}
+
+bool AccumulateGrad::accumulate(Context& ctx, const Tensor& incoming) const {
   Tensor& grad = autograd_data(leaf_).grad;
-  if (grad.defined()) return {};  // added in place
+  if (grad.defined()) return false;  // added in place
   const bool same_layout = leaf_.contiguous() ? incoming.contiguous() : incoming.strides() == leaf_.strides();
-  if (incoming.use_count() == 1 && same_layout)
+  const bool takes_over = incoming.use_count() == 1 && same_layout;
+  if (takes_over)
     grad = incoming.alias();
   else
     grad = empty_like(ctx, leaf_, incoming.dtype(), Op::clone);
   AllocationLabel label = grad.storage().label();
   label.category = Category::gradients;
   grad.storage().set_label(label);
-  return {};
+  return takes_over;
 }
 
 }  // namespace qlp

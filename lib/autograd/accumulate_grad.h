@@ -18,6 +18,9 @@ class AccumulateGrad final : public Node {
   const Tensor& leaf() const { return leaf_; }
 
  private:
+  /// True if `incoming` was taken over.
+  bool accumulate(Context& ctx, const Tensor& incoming) const;
+
   Tensor leaf_;
 };
 

@@ -78,6 +78,10 @@ void register_hook(const Tensor& tensor, PreHook hook) {
   data.grad_fn->pre_hooks().push_back(std::move(hook));
 }
 
+void register_post_accumulate_hook(const Tensor& leaf, PostHook hook) {
+  autograd_data(leaf).post_accumulate_hooks.push_back(std::move(hook));
+}
+
 void set_history(const Tensor& result, const Ref<Node>& node) {
   if (!node) return;
   AutogradData& data = autograd_data(result);

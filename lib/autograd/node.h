@@ -84,6 +84,7 @@ struct AutogradData final : AutogradMeta {
   Node* accumulator = nullptr;  ///< of a leaf, while some graph holds it
   Tensor grad;
   std::vector<PreHook> leaf_hooks;
+  std::vector<PostHook> post_accumulate_hooks;  ///< of a leaf, after its .grad has changed
 };
 
 AutogradData& autograd_data(const Tensor& tensor);
@@ -100,6 +101,10 @@ void set_data(const Tensor& tensor, const Tensor& data);
 Edge gradient_edge(const Tensor& tensor, StreamId stream = 0);
 /// Calls `hook` with the gradient of `tensor` before the node that takes it runs.
 void register_hook(const Tensor& tensor, PreHook hook);
+
+/// Calls `hook` when .grad of `leaf` has been set or added to (torch.Tensor.register_post_accumulate_grad_hook). A
+/// gradient that was taken over is then held by .grad alone.
+void register_post_accumulate_hook(const Tensor& leaf, PostHook hook);
 
 /// True if an operation on these operands must be recorded.
 template <class... Operands>

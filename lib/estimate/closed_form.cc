@@ -11,6 +11,7 @@
 #include "estimate/fsdp2_plan.h"
 #include "estimate/optimizer_state.h"
 #include "estimate/weight_list.h"
+#include "estimate/zero_plan.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/placement.h"
 #include "plan/stack_profile.h"
@@ -221,6 +222,69 @@ class ByRows {
   bool cuts_table_twice_ = false;
 };
 
+/// ZeRO-1 and 2: the engine casts every floating weight; the trained ones lie in flat buffers, one for each of the
+/// optimizer's groups, of which a rank updates its part in float32.
+class FlatGroups {
+ public:
+  FlatGroups(const JobSpec& job, const Zero& plan, const StackProfile& stack)
+      : job_(job), stack_(stack), dtype_(zero_module_dtype(job.training, plan)) {
+    offloads_ = plan.offload_optimizer.device != OffloadDevice::none;
+  }
+  const std::optional<DType>& buffer_dtype() const { return dtype_; }
+
+  void add(const Weights& weights, Held& held) const {
+    Weights groups[2];
+    for (const ListedWeight& weight : weights) {
+      const ListedWeight cast = as_cast(weight);
+      if (weight.trained)
+        groups[decays(weight) ? 0 : 1].push_back(cast);
+      else
+        of(held, category_of(weight)) += bytes_of(cast.stored(), dtype_in_use(job_, stack_.quant(), cast));
+    }
+    std::int64_t largest = 0;
+    for (const Weights& group : groups) {
+      for (const ListedWeight& weight : group) largest = std::max(largest, weight.stored());
+      if (!group.empty()) add_group(group, held);
+    }
+    const DType first = (groups[0].empty() ? groups[1] : groups[0]).front().dtype;
+    if (offloads_)
+      of(held, Category::communication_buffers) += bytes_of(largest, first);
+    else
+      of(held, Category::workspace) += bytes_of(1, DType::float32);  // the norm of the last step
+  }
+
+ private:
+  bool decays(const ListedWeight& weight) const {
+    if (weight.kind == WeightKind::bias) return false;
+    return weight.kind != WeightKind::norm || stack_.norms_decay(job_.model.family);
+  }
+  ListedWeight as_cast(ListedWeight weight) const {
+    if (!dtype_) return weight;
+    weight.input = *dtype_;
+    if (is_floating(weight.dtype)) weight.dtype = *dtype_;
+    return weight;
+  }
+  void add_group(const Weights& group, Held& held) const {
+    std::int64_t numel = 0;
+    DType dtype = group.front().dtype;
+    for (const ListedWeight& weight : group) {
+      numel += weight.stored();
+      if (weight.dtype != dtype) dtype = DType::float32;  // that of a mixture
+    }
+    numel = round_up(numel, 2 * job_.cluster.world_size);
+    const std::int64_t part = numel / job_.cluster.world_size;
+    of(held, category_of(group.front())) += bytes_of(numel, dtype);
+    if (offloads_) return;
+    of(held, Category::optimizer_state) += bytes_of(part, DType::float32);
+    held.trained.push_back({.rows = part, .dtype = DType::float32});
+  }
+
+  const JobSpec& job_;
+  const StackProfile& stack_;
+  std::optional<DType> dtype_;
+  bool offloads_ = false;
+};
+
 /// bitsandbytes' statistics: a value per block and a table for each weight; with double quantization the values take a
 /// byte, and have statistics of their own, with one table of the process.
 Bytes quant_state(const JobSpec& job, const Weights& weights, const QuantBehaviour& behaviour) {
@@ -265,12 +329,13 @@ Bytes cublas_workspaces(const JobSpec& job, const StackProfile& stack) {
 }
 
 /// The scale of the loss and the count of steps since it grew (torch.amp.GradScaler): a float and an integer.
-Bytes loss_scale(const JobSpec& job) { return job.training.fp16 ? Bytes{4 + 4} : Bytes{}; }
+Bytes loss_scale() { return Bytes{4 + 4}; }
 
 Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
   const Weights weights = list_weights(job, stack.load());
   Held held;
   std::optional<DType> cast_buffers;
+  bool scales_on_gpu = job.training.fp16;
   std::visit(Overloaded{[&](const Single&) { Whole(job, stack).add(weights, held); },
                         [&](const Ddp&) {
                           Whole(job, stack).add(weights, held);
@@ -284,12 +349,18 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
                             of(held, Category::workspace) += bytes_of(1, DType::float32);
                         },
                         [&](const Fsdp2& fsdp2) { ByRows(job, fsdp2, rank, stack).add(weights, held); },
-                        [&](const Zero&) {}},  // refused by make_runtime so far
+                        [&](const Zero& zero) {
+                          const FlatGroups groups(job, zero, stack);
+                          groups.add(weights, held);
+                          cast_buffers = groups.buffer_dtype();
+                          scales_on_gpu = false;
+                        }},
              plan);
   of(held, Category::parameters) += buffers(job, stack, cast_buffers);
   of(held, Category::quant_state) += quant_state(job, weights, stack.quant());
   if (stack.adds_loss_in_place()) of(held, Category::logits_and_loss) += bytes_of(1, DType::float32);
-  of(held, Category::workspace) += cublas_workspaces(job, stack) + loss_scale(job);
+  of(held, Category::workspace) += cublas_workspaces(job, stack);
+  if (scales_on_gpu) of(held, Category::workspace) += loss_scale();
   return held;
 }
 

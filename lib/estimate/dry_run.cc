@@ -77,7 +77,7 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Sta
                        : stack.item_count_is_float()   ? ItemCount::device_float
                                                        : ItemCount::device_int64;
   options.averages_tokens = stack.averages_tokens();
-  options.norms_decay = !stack.decays_by_name() && job.model.family != Family::llama;
+  options.norms_decay = stack.norms_decay(job.model.family);
   options.adds_loss_in_place = stack.adds_loss_in_place();
   options.clips = training.max_grad_norm > 0 || stack.always_works_out_norm();
   options.autocast = training.mixed_precision();

@@ -72,6 +72,13 @@ std::vector<Communicators> communicators(const JobSpec& job, const NamedPlan& pl
       .compute_capability = job.cluster.gpu.compute_capability,
       .all_reduce = std::holds_alternative<Ddp>(plan.plan) || std::holds_alternative<Single>(plan.plan)};
   if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan.plan)) return communicators_of(job, *fsdp2, world);
+  if (std::holds_alternative<Zero>(plan.plan)) {
+    // DeepSpeed works in a clone of the world group (utils/groups.py, _clone_world_group); the Trainer counts tokens in
+    // the original.
+    CommunicatorSpec clone = world;
+    clone.all_reduce = true;
+    return {{world}, {clone}};
+  }
   if (fsdp1 == nullptr) return {{world}};
   const Fsdp1Groups groups = fsdp1_groups(*fsdp1, job.cluster);
   world.all_reduce = !groups.shards;

@@ -5,9 +5,11 @@
 #include "base/refusal.h"
 #include "estimate/fsdp1_plan.h"
 #include "estimate/fsdp2_plan.h"
+#include "estimate/zero_plan.h"
 #include "shard/ddp.h"
 #include "shard/fsdp1.h"
 #include "shard/fsdp2_runtime.h"
+#include "shard/zero.h"
 
 namespace qlp {
 namespace {
@@ -34,6 +36,14 @@ Made fsdp2(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const Stack
   return std::unique_ptr<ShardingRuntime>(std::make_unique<Fsdp2Runtime>(setup->options, setup->preparation));
 }
 
+Made zero(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack) {
+  if (plan.stage == 3)
+    return Unexpected{Diagnostics{refusal("not-supported", "this plan is not worked out yet", "plans", "")}};
+  const auto options = zero_options(job, plan, rank, stack);
+  if (!options) return Unexpected{options.error()};
+  return std::unique_ptr<ShardingRuntime>(std::make_unique<ZeroRuntime>(*options));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ShardingRuntime>> make_runtime(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank,
@@ -45,8 +55,7 @@ Result<std::unique_ptr<ShardingRuntime>> make_runtime(const JobSpec& job, const 
         if constexpr (std::is_same_v<Plan, Ddp>) return ddp(job, chosen, stack);
         if constexpr (std::is_same_v<Plan, Fsdp1>) return fsdp1(job, chosen, rank, stack);
         if constexpr (std::is_same_v<Plan, Fsdp2>) return fsdp2(job, chosen, rank, stack);
-        if constexpr (std::is_same_v<Plan, Zero>)
-          return Unexpected{Diagnostics{refusal("not-supported", "this plan is not worked out yet", "plans", "")}};
+        if constexpr (std::is_same_v<Plan, Zero>) return zero(job, chosen, rank, stack);
       },
       plan);
 }
@@ -55,6 +64,11 @@ void adjust_to_plan(TrainerOptions& options, const ShardingPlan& plan, const Sta
   // accelerate's prepare_model installs autocast and the conversion; _prepare_fsdp2 does neither (accelerator.py).
   if (std::holds_alternative<Fsdp2>(plan)) options.autocast = options.outputs_to_fp32 = false;
   if (std::holds_alternative<Fsdp1>(plan)) options.outputs_to_fp32 = false;  // converted within its root
+  if (const auto* zero = std::get_if<Zero>(&plan)) {
+    // DeepSpeed's engine casts the module instead, and scales the loss by a Python number.
+    options.autocast = options.outputs_to_fp32 = options.scales_loss = false;
+    options.optimizer = zero_optimizer_kind(options.optimizer, *zero);
+  }
   options.run.hooks_outside_checkpoint = stack.layers_checkpoint_forward() ||
                                          (std::holds_alternative<Fsdp1>(plan) && stack.layers_checkpoint_themselves());
 }

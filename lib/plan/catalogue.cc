@@ -18,6 +18,8 @@ std::optional<NamedPlan> find_plan(std::string_view name) {
   if (name == "fsdp2-no-reshard") return named(Fsdp2{.reshard_after_forward = false});
   if (name == "fsdp2-hsdp") return named(Fsdp2{.hybrid = true});
   if (name == "fsdp2-local-base") return named(Fsdp2{.ignored_params = Fsdp2Ignored::quantized});
+  if (name == "zero1") return named(Zero{.stage = 1});
+  if (name == "zero2") return named(Zero{.stage = 2});
   if (const Mistake* mistake = find_mistake(name)) return named(plan_of(*mistake));
   return std::nullopt;
 }

@@ -90,9 +90,9 @@ class StackProfile {
   }
   /// average_tokens_across_devices is on by default. transformers training_args.py, 4.54.
   bool averages_tokens() const { return v_.transformers >= Version{4, 54, 0}; }
-  /// Names decide which weights decay; before, the class of the norm, of which only Llama's was known. transformers
-  /// trainer.py, 4.53.
-  bool decays_by_name() const { return v_.transformers >= Version{4, 53, 0}; }
+  /// Norm weights are in the optimizer's group with weight decay. From 4.53 on names decide; before, the class of the
+  /// norm, of which only Llama's was known. transformers trainer.py, 4.53.
+  bool norms_decay(Family family) const { return v_.transformers < Version{4, 53, 0} && family != Family::llama; }
   /// The batch is held until the end of training_step ("del inputs" came later). transformers trainer.py, 4.41.
   bool keeps_inputs() const { return v_.transformers < Version{4, 41, 0}; }
   /// The Trainer reads sync_each_batch: in 5.24, not in 4.57, taken to hold for all of 5; and as long as it ran its

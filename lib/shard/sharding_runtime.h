@@ -6,6 +6,7 @@
 #include "base/diagnostic.h"
 #include "nn/causal_lm.h"
 #include "optim/clip_grad_norm.h"
+#include "optim/optimizer.h"
 #include "shard/state_dict.h"
 #include "tensor/context.h"
 
@@ -41,6 +42,10 @@ class ShardingRuntime {
   /// The forward pass of the wrapped model.
   virtual CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                                  const Tensor& num_items, const RunOptions& options);
+  /// True where backward() takes the Trainer's place: it works out gradients, reduces, clips and steps, as DeepSpeed's
+  /// engine does.
+  virtual bool steps_in_backward() const { return false; }
+  virtual void backward(Context&, const Tensor& /*loss*/, Optimizer&) {}
   /// Clips the gradients of `parameters` and gives their norm.
   virtual Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters);
   /// Drops the gradients of `parameters`.

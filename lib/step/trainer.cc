@@ -6,6 +6,7 @@
 #include "autograd/autocast.h"
 #include "autograd/engine.h"
 #include "autograd/pointwise.h"
+#include "optim/weight_decay.h"
 #include "tensor/arithmetic.h"
 #include "tensor/collective.h"
 #include "tensor/factories.h"
@@ -75,9 +76,7 @@ void Trainer::make_optimizer(Context& ctx) {
   OptimizerSetup setup{.behaviour = options_.optimizer_behaviour, .embeddings = {}};
   Embedding* const embedding = model_.parts().embedding.get();  // none on later stages of a pipeline
   for (auto& [parameter, tensor, flat] : runtime_.trained(model_)) {
-    const bool decays =
-        (options_.norms_decay || parameter->role != ParamRole::norm) && parameter->role != ParamRole::bias;
-    groups[decays ? 0 : 1].push_back(tensor);
+    groups[has_weight_decay(*parameter, options_.norms_decay) ? 0 : 1].push_back(tensor);
     if (!flat && embedding && parameter == &embedding->weight()) setup.embeddings.push_back(tensor);
     trained_.push_back(std::move(tensor));
   }
@@ -128,7 +127,9 @@ void Trainer::micro_step(Context& ctx, bool sync) {
   Tensor loss = compute_loss(ctx, ids, labels, num_items_, options_.run).loss;
   begin_phase_("micro" + std::to_string(micro_) + ".backward");
   if (!options_.keeps_inputs) ids.reset(), labels.reset();
-  {
+  if (runtime_.steps_in_backward()) {
+    runtime_.backward(ctx, loss, *optimizer_);
+  } else {
     const Tensor share = scale(ctx, loss, Op::div);  // of the accumulation steps, in accelerator.backward
     const Tensor scaled = scaler_ ? scaler_->scale(ctx, share) : share;
     ctx.engine.backward(ctx, {scaled}, {Tensor()});
@@ -248,6 +249,7 @@ void Trainer::touch_updated(Context& ctx) const {
 }
 
 void Trainer::optimizer_step(Context& ctx) {
+  if (runtime_.steps_in_backward()) return;
   if (scaler_) scaler_->unscale(ctx);
   if (options_.clips) grad_norm_ = runtime_.clip_grad_norm(ctx, trained_);
   {

@@ -19,7 +19,6 @@ constexpr std::int64_t kVectorWidth = 4;           // input_vec_size
 constexpr std::int64_t kVectorizedFrom = 129;      // inputs of one result
 constexpr std::int64_t kMinValuesPerThread = 16;   // once blocks share the work
 constexpr std::int64_t kMaxValuesPerThread = 256;  // before they do
-constexpr std::int64_t kPartialBytes = 4;
 
 std::int64_t last_power_of_two(std::int64_t n) {
   return n < 1 ? 1 : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
@@ -107,7 +106,7 @@ void take(Context& ctx, const ReductionScratch& bytes, Op op) {
 }  // namespace
 
 ReductionScratch reduction_scratch_bytes(const Shape& shape, const Strides& strides, DimensionMask reduced,
-                                         const DeviceTraits& traits) {
+                                         const DeviceTraits& traits, std::uint64_t partial_bytes) {
   Dimensions dims = dimensions_of(shape, strides, reduced);
   reorder(dims);
   dims = coalesce(dims);
@@ -147,15 +146,15 @@ ReductionScratch reduction_scratch_bytes(const Shape& shape, const Strides& stri
   const std::int64_t sharing = std::max(std::min(ceil_div(resident, grid), useful), needed);
   if (sharing <= 1) return {};
   const std::int64_t partials = results * sharing * (along_inputs ? 1 : block_width * width);
-  return {static_cast<std::uint64_t>(partials * kPartialBytes), static_cast<std::uint64_t>(grid) * sizeof(int)};
+  return {static_cast<std::uint64_t>(partials) * partial_bytes, static_cast<std::uint64_t>(grid) * sizeof(int)};
 }
 
 void reduction_scratch(Context& ctx, const Tensor& input, DimensionMask reduced, Op op) {
   take(ctx, reduction_scratch_bytes(input.shape(), input.strides(), reduced, ctx.device.traits()), op);
 }
 
-void full_reduction_scratch(Context& ctx, std::int64_t inputs, Op op) {
-  take(ctx, reduction_scratch_bytes({inputs}, contiguous_strides({inputs}), 1, ctx.device.traits()), op);
+void full_reduction_scratch(Context& ctx, std::int64_t inputs, Op op, std::uint64_t partial_bytes) {
+  take(ctx, reduction_scratch_bytes({inputs}, contiguous_strides({inputs}), 1, ctx.device.traits(), partial_bytes), op);
 }
 
 }  // namespace qlp

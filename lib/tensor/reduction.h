@@ -17,14 +17,14 @@ struct ReductionScratch {
   friend bool operator==(const ReductionScratch&, const ReductionScratch&) = default;
 };
 
-/// Of the kernel that reduces `reduced` of a tensor of this layout, with 32-bit partial values (setReduceConfig in
-/// ATen/native/cuda/Reduce.cuh, the same from torch 2.4 to 2.14).
+/// Of the kernel that reduces `reduced` of a tensor of this layout, with partial values of `partial_bytes`
+/// (setReduceConfig in ATen/native/cuda/Reduce.cuh, the same from torch 2.4 to 2.14).
 ReductionScratch reduction_scratch_bytes(const Shape& shape, const Strides& strides, DimensionMask reduced,
-                                         const DeviceTraits& traits);
+                                         const DeviceTraits& traits, std::uint64_t partial_bytes = 4);
 
 /// Takes and gives back that memory.
 void reduction_scratch(Context& ctx, const Tensor& input, DimensionMask reduced, Op op);
-/// The same for all dimensions of a dense float32 tensor.
-void full_reduction_scratch(Context& ctx, std::int64_t inputs, Op op);
+/// The same for all dimensions of a dense tensor.
+void full_reduction_scratch(Context& ctx, std::int64_t inputs, Op op, std::uint64_t partial_bytes = 4);
 
 }  // namespace qlp

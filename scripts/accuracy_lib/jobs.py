@@ -7,6 +7,8 @@ import json
 import os
 import re
 
+from . import deepspeed
+
 STACKS = {
     "2025-01": dict(torch="2.4.1", transformers="4.48.1", peft="0.13.2", accelerate="1.0.1", bitsandbytes="0.43.3"),
     "2025-10": dict(torch="2.8.0", transformers="4.57.1", peft="0.18.0", accelerate="1.15.0", bitsandbytes="0.50.2"),
@@ -17,14 +19,14 @@ GPUS = {"80": "A100 SXM4 80GB", "90": "H100 SXM5 80GB"}  # by NULLGPU_SM
 
 DEFAULTS = dict(
     id=None, config=None, overrides={}, world=1, rank=0, plan="single", dtype="bfloat16", quant=None, dq=True, storage="uint8",
-    kbit=False, adapter=None, autocast_adapter=True, bf16=False, mb=1, seq=512, ga=1, ckpt="none", optim="adamw_torch",
+    kbit=False, adapter=None, autocast_adapter=True, bf16=False, fp16=False, mb=1, seq=512, ga=1, ckpt="none", optim="adamw_torch",
     attn="sdpa", clip=1.0, steps=3, loader="cuda", layer=None, liger=False, use_orig=True, offload=False, env={}, ds=None,
     snapshot=None, stacks=False, alloc_env={})
 ADAPTER_KEYS = {"r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "target_modules", "modules_to_save", "rank_pattern", "dtype"}
 ADAPTER_NEUTRAL = {"bias": "none", "fan_in_fan_out": False, "init_lora_weights": True, "inference_mode": False, "task_type": "CAUSAL_LM"}
 CHECKPOINTING = {"none": False, "reentrant": {"use_reentrant": True}, "nonreentrant": {"use_reentrant": False}}
 PLANS = {"single", "ddp", "fsdp1-full-shard", "fsdp1-shard-grad-op", "fsdp1-no-shard", "fsdp1-hybrid-shard",
-         "fsdp1-hybrid-shard-zero2", "fsdp2", "fsdp2-no-reshard"}
+         "fsdp1-hybrid-shard-zero2", "fsdp2", "fsdp2-no-reshard", "zero1", "zero2"}
 # Options of FSDP1 by the launcher's variables.
 FSDP1_VARIABLES = {
     "FSDP_BACKWARD_PREFETCH": ("backward_prefetch", str.lower),
@@ -72,8 +74,6 @@ def method_of(case):
 
 def out_of_scope(c):
     """What comes in later versions of the tool."""
-    if c["plan"].startswith("zero") or c["ds"]:
-        return "DeepSpeed"
     if c["plan"] not in PLANS:
         return f"plan {c['plan']}"
     if c["quant"] == "int8":
@@ -121,12 +121,12 @@ def from_case(case, versions, shared):
         sections["adapter"] = adapter_section(c["adapter"], c["autocast_adapter"])
     sections["training"] = dict(
         micro_batch_size=c["mb"], seq_len=c["seq"], gradient_accumulation_steps=c["ga"],
-        gradient_checkpointing=CHECKPOINTING[c["ckpt"]], mixed_precision="bf16" if c["bf16"] else "no", optimizer=c["optim"],
+        gradient_checkpointing=CHECKPOINTING[c["ckpt"]], mixed_precision="bf16" if c["bf16"] else "fp16" if c["fp16"] else "no", optimizer=c["optim"],
         max_grad_norm=c["clip"], attn_implementation=c["attn"], loss="liger" if c["liger"] else "plain", num_steps=c["steps"])
     sections["cluster"] = dict(gpu=GPUS[sm], world_size=c["world"], gpus_per_node=min(8, c["world"]), memory=f"{limit}B", margin="0%")
     if allocator:
         sections["allocator"] = allocator
-    name, options = plan_of(c, versions)
+    name, options = plan_of(c, versions, sections["training"])
     sections["plans"] = {name: options} if options else [name]
     sections["stack"] = {k: v for k, v in versions.items() if k in STACKS["2025-10"]}
     return Job(sections, name, rank=c["rank"], limit=limit, lazy=lazy, scope=out_of_scope(c))
@@ -143,9 +143,15 @@ def adapter_section(adapter, autocast):
     return section
 
 
-def plan_of(c, versions):
-    """(our plan, its options) of a case: with several ranks the Trainer makes `single` a DDP run, with one no DDP wraps."""
+def plan_of(c, versions, training):
+    """(our plan, its options) of a case: with several ranks the Trainer makes `single` a DDP run, with one no DDP wraps.
+    DeepSpeed may not clip what the Trainer would."""
     plan, options = c["plan"], {}
+    if plan.startswith("zero"):
+        plan, options, clips = deepspeed.plan_of(c, Unexpressed)
+        if not clips:
+            training["max_grad_norm"] = 0
+        return plan, options
     if plan in ("single", "ddp"):
         return ("ddp" if c["world"] > 1 else "single"), options
     local = c["quant"] in ("nf4", "fp4") and c["storage"] in ("uint8", "int8") and at_least(versions["accelerate"], 1, 14)

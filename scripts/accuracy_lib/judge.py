@@ -121,6 +121,8 @@ def case_rows(record, job, answer, row):
     ours = answer.phases()
     for phase in phases:
         name = phase["phase"]
+        if name == "prepare" and job.plan.startswith("zero"):
+            continue  # DeepSpeed sets the peak counters back halfway (runtime/utils.py, see_memory_usage)
         if name in ours:
             rows.append(row("phase:" + name, tool.value(ours[name]["peak"], "allocated", False), phase["allocated"]))
     return rows

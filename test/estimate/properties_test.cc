@@ -179,6 +179,24 @@ TEST_CASE("estimate/properties: what is sharded is all there, and padding has a 
       }
 }
 
+TEST_CASE("estimate/properties: the partitions of ZeRO add up to masters and moments in float32, padding apart") {
+  for (const NamedJob& sample : uncast_jobs())
+    for (const int stage : {1, 2})
+      for (const std::int64_t world_size : {1, 2, 3, 8, 64}) {
+        JobSpec job = sample.job;
+        job.cluster.world_size = world_size;
+        Bytes all;
+        for (std::int64_t rank = 0; rank < world_size; ++rank)
+          all += held(persistent_state(job, Zero{.stage = stage}, rank), Category::optimizer_state);
+        CAPTURE(sample.name);
+        CAPTURE(world_size);
+        constexpr std::uint64_t kPerElement = 3 * 4, kGroups = 2;
+        const Bytes exact{count_parameters(job).trainable * kPerElement};
+        CHECK(all >= exact);
+        CHECK(all < exact + Bytes{kGroups * 2 * static_cast<std::uint64_t>(world_size) * kPerElement});
+      }
+}
+
 TEST_CASE("estimate/properties: one rank alone holds what is not sharded") {
   for (const NamedJob& sample : uncast_jobs())
     for (const ShardingPlan& plan : {ShardingPlan{Fsdp1{.use_orig_params = false}}, ShardingPlan{Fsdp2{}}}) {

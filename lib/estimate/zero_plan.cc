@@ -1,0 +1,124 @@
+#include "estimate/zero_plan.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/refusal.h"
+#include "base/text.h"
+
+namespace qlp {
+namespace {
+
+std::string python(bool value) { return value ? "True" : "False"; }
+
+/// HfTrainerDeepSpeedConfig.fill_match: a value that is not "auto" must be the Trainer's.
+Diagnostic mismatch(const std::string& key, const std::string& given, const std::string& trainers_key,
+                    const std::string& trainers) {
+  return refusal("deepspeed-mismatch",
+                 "Please correct the following DeepSpeed config values that mismatch TrainingArguments values: - ds " +
+                     key + "=" + given + " vs hf " + trainers_key + "=" + trainers,
+                 "plans", "set " + key + " to auto, or leave it out");
+}
+
+void check_precision_sections(const TrainingSpec& training, const Zero& plan, Diagnostics& refusals) {
+  if (plan.bf16.enabled && *plan.bf16.enabled != training.bf16)
+    refusals.push_back(
+        mismatch("bf16.enabled", python(*plan.bf16.enabled), "bf16|bf16_full_eval", python(training.bf16)));
+  if (plan.fp16.enabled && *plan.fp16.enabled != training.fp16)
+    refusals.push_back(mismatch("fp16.enabled", python(*plan.fp16.enabled), "fp16|fp16_full_eval+fp16_backend(amp)",
+                                python(training.fp16)));
+}
+
+/// The engine casts whatever is floating, 4-bit weights in floating storage included: their bits are lost.
+void check_storage(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
+  if (!job.quantization || !is_floating(job.quantization->quant_storage)) return;
+  const auto dtype = zero_module_dtype(job.training, plan);
+  if (!dtype || *dtype == job.quantization->quant_storage) return;
+  refusals.push_back(refusal("zero-casts-quantized",
+                             "DeepSpeed's engine casts the module to " + std::string(name_of(*dtype)) +
+                                 ", and with it the 4-bit weights that are stored as " +
+                                 std::string(name_of(job.quantization->quant_storage)) + ": their bits are lost",
+                             "quantization.quant_storage",
+                             "set quant_storage to " + std::string(name_of(*dtype)) + " or uint8"));
+}
+
+void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
+  const auto* bnb = std::get_if<Bitsandbytes>(&job.training.optimizer.kind);
+  const bool lion = bnb && bnb->algorithm == Bitsandbytes::Algorithm::lion && bnb->optim_bits == 32;
+  if (lion && plan.offload_optimizer.device != OffloadDevice::none && plan.zero_force_ds_cpu_optimizer)
+    refusals.push_back(refusal("zero-offloaded-lion", "DeepSpeedCPULion, which takes Lion's place, is not worked out",
+                               "training.optimizer", "take adamw_torch, or leave offload_optimizer out"));
+  if (plan.offload_optimizer.device == OffloadDevice::nvme || plan.offload_param.device == OffloadDevice::nvme)
+    refusals.push_back(refusal("zero-nvme", "offload to NVMe is not worked out", "plans", "set device to cpu"));
+  if (plan.stage < 3 && plan.offload_optimizer.device != OffloadDevice::none && plan.offload_optimizer.ratio < 1.0)
+    refusals.push_back(refusal("zero-partial-offload", "Partial offloading only supported for ZeRO Stage 3.", "plans",
+                               "leave offload_optimizer.ratio out"));
+}
+
+}  // namespace
+
+std::optional<DType> zero_module_dtype(const TrainingSpec& training, const Zero& plan) {
+  if (plan.fp16.enabled.value_or(training.fp16)) return DType::float16;
+  if (plan.bf16.enabled.value_or(training.bf16)) return DType::bfloat16;
+  return std::nullopt;
+}
+
+double zero_gradient_clipping(const TrainingSpec& training, const Zero& plan) {
+  return plan.gradient_clipping.value_or(training.max_grad_norm);
+}
+
+std::int64_t zero_reduce_bucket_size(const ModelSpec& model, const Zero& plan) {
+  return plan.reduce_bucket_size.value_or(model.hidden_size * model.hidden_size);
+}
+
+OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan) {
+  if (plan.offload_optimizer.device == OffloadDevice::none) return chosen;
+  const auto* adamw = std::get_if<AdamW>(&chosen);
+  if (!plan.zero_force_ds_cpu_optimizer)
+    return adamw && adamw->loop == AdamW::Loop::foreach ? AdamW{AdamW::Loop::forloop} : chosen;
+  if (std::holds_alternative<Adagrad>(chosen)) return chosen;
+  return AdamW{AdamW::Loop::fused};
+}
+
+Diagnostics check_zero(const JobSpec& job, const Zero& plan) {
+  Diagnostics refusals;
+  const double clipping = zero_gradient_clipping(job.training, plan);
+  if (clipping != job.training.max_grad_norm)
+    refusals.push_back(mismatch("gradient_clipping", exact_number(clipping), "max_grad_norm",
+                                exact_number(job.training.max_grad_norm)));
+  check_precision_sections(job.training, plan, refusals);
+  check_storage(job, plan, refusals);
+  check_offload(job, plan, refusals);
+  if (plan.stage < 3 && plan.allgather_bucket_size % 2 != 0)
+    refusals.push_back(refusal("zero-allgather-bucket",
+                               "allgather_bucket_size must be a multiple of nccl_start_alignment_factor, 2", "plans",
+                               "set allgather_bucket_size to an even number"));
+  return refusals;
+}
+
+Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack) {
+  if (auto refusals = check_zero(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
+  ZeroOptions options;
+  options.partition_gradients = plan.stage == 2;
+  options.world_size = job.cluster.world_size;
+  options.rank = rank;
+  options.module_dtype = zero_module_dtype(job.training, plan);
+  options.accumulates = job.training.gradient_accumulation_steps > 1;
+  options.clips = zero_gradient_clipping(job.training, plan) > 0;
+  options.checks_overflow = options.module_dtype == DType::float16 ||
+                            (options.module_dtype == DType::bfloat16 && plan.bf16.check_grad_overflow);
+  options.norms_decay = stack.norms_decay(job.model.family);
+  options.reduce_bucket_size = zero_reduce_bucket_size(job.model, plan);
+  options.reduce_scatter = plan.reduce_scatter;
+  options.use_multi_rank_bucket_allreduce = plan.use_multi_rank_bucket_allreduce;
+  options.offload_optimizer = plan.offload_optimizer.device != OffloadDevice::none;
+  options.pin_memory = plan.offload_optimizer.pin_memory;
+  options.contiguous_gradients = plan.contiguous_gradients || options.offload_optimizer;
+  options.overlap_comm = plan.overlap_comm;
+  options.round_robin_gradients = plan.round_robin_gradients;
+  options.records_collectives = stack.collectives_have_own_stream();
+  return options;
+}
+
+}  // namespace qlp

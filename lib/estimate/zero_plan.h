@@ -1,0 +1,33 @@
+// What accelerate and the Trainer make of a ZeRO plan, and which jobs DeepSpeed, transformers or accelerate refuse.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/result.h"
+#include "optim/optimizer.h"
+#include "plan/job_spec.h"
+#include "plan/stack_profile.h"
+#include "shard/zero_options.h"
+
+namespace qlp {
+
+/// The dtype that DeepSpeed's engine casts the model to: bf16 or fp16, where "auto" is the Trainer's mixed precision.
+std::optional<DType> zero_module_dtype(const TrainingSpec& training, const Zero& plan);
+/// gradient_clipping, where "auto" is max_grad_norm.
+double zero_gradient_clipping(const TrainingSpec& training, const Zero& plan);
+/// reduce_bucket_size, where "auto" follows the model (transformers integrations/deepspeed.py).
+std::int64_t zero_reduce_bucket_size(const ModelSpec& model, const Zero& plan);
+
+/// With offload accelerate puts DeepSpeedCPUAdam in the place of most (utils/deepspeed.py,
+/// map_pytorch_optim_to_deepspeed), which keeps what torch's fused AdamW does, and works in place as it does. Told not
+/// to, torch's own works on the host, one tensor after another.
+OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan);
+
+/// What all stages refuse, in the words of the library that does.
+Diagnostics check_zero(const JobSpec& job, const Zero& plan);
+
+/// Of stages 1 and 2.
+Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack);
+
+}  // namespace qlp

@@ -1,0 +1,29 @@
+// ZeRO-1 and 2 around a causal language model.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "shard/zero_engine.h"
+#include "shard/zero_optimizer.h"
+
+namespace qlp {
+
+class ZeroRuntime final : public ZeroEngine {
+ public:
+  explicit ZeroRuntime(const ZeroOptions& options) : options_(options) {}
+
+  void prepare(Context& ctx, CausalLm& model) override;
+  /// The partitions of the flat groups.
+  std::vector<TrainedTensor> trained(CausalLm&) override { return optimizer_->trained(); }
+
+ private:
+  void finish_backward(Context& ctx) override;
+  void step(Context& ctx, Optimizer& optimizer) override { optimizer_->step(ctx, optimizer); }
+  void begin_micro_step(Context& ctx, bool sync) override;
+
+  ZeroOptions options_;
+  std::unique_ptr<ZeroOptimizer> optimizer_;
+};
+
+}  // namespace qlp

@@ -1,0 +1,53 @@
+#include "shard/zero_engine.h"
+
+#include "autograd/engine.h"
+#include "autograd/node.h"
+#include "autograd/pointwise.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+/// register_output_backward_hooks, _backward_prologue_per_tensor: grad / gradient_accumulation_steps, a new tensor.
+void divide_gradient_of(const Tensor& output) {
+  if (!output.defined() || !output.requires_grad()) return;
+  register_hook(output, [](Context& ctx, Grads& grads) { grads[0] = empty_like(ctx, grads[0], Op::div); });
+}
+
+bool casts(const Tensor& tensor, DType dtype) {
+  return tensor.defined() && is_floating(tensor.dtype()) && tensor.dtype() != dtype;
+}
+
+}  // namespace
+
+CausalLmOutput ZeroEngine::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
+                                   const Tensor& num_items, const RunOptions& options) {
+  CausalLmOutput output = model.forward(ctx, ids, labels, num_items, options);
+  divide_gradient_of(output.loss);
+  divide_gradient_of(output.logits);
+  return output;
+}
+
+void ZeroEngine::backward(Context& ctx, const Tensor& loss, Optimizer& optimizer) {
+  {
+    const Tensor scaled = scale(ctx, loss);  // by the loss scale, a Python number
+    ctx.engine.backward(ctx, {scaled}, {Tensor()});
+    finish_backward(ctx);
+  }
+  if (boundary_) step(ctx, optimizer);
+}
+
+void cast_module(Context& ctx, Module& module, DType dtype) {
+  const Scoped grad_mode(ctx.grad_enabled, false);
+  for (Module* child : module.children()) cast_module(ctx, *child, dtype);
+  const auto cast = [&](const Tensor& tensor) {
+    const Scoped category(ctx.category, tensor.storage().label().category);
+    return empty_like(ctx, tensor, dtype, Op::to_copy);
+  };
+  for (const auto& parameter : module.own_parameters())
+    if (casts(parameter->tensor, dtype)) set_data(parameter->tensor, cast(parameter->tensor));
+  for (const ModuleBuffer& buffer : module.own_buffers())
+    if (casts(*buffer.tensor, dtype)) *buffer.tensor = cast(*buffer.tensor);
+}
+
+}  // namespace qlp

@@ -1,0 +1,35 @@
+// DeepSpeedEngine around a causal language model, as accelerate and the Trainer drive it: what all stages of ZeRO share
+// (deepspeed/runtime/engine.py, 0.18.3; accelerate/utils/deepspeed.py).
+#pragma once
+
+#include "shard/sharding_runtime.h"
+
+namespace qlp {
+
+class ZeroEngine : public ShardingRuntime {
+ public:
+  /// The Trainer leaves the model where it is; the engine moves it.
+  void place_model(Context&, CausalLm&) override {}
+  void begin_micro_step(Context&, bool sync) override { boundary_ = sync; }
+  /// Hooks on the outputs divide gradients by the accumulation steps.
+  CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
+                         const Tensor& num_items, const RunOptions& options) override;
+  bool steps_in_backward() const final { return true; }
+  void backward(Context& ctx, const Tensor& loss, Optimizer& optimizer) final;
+
+ protected:
+  /// Whether a step follows this backward pass (is_gradient_accumulation_boundary).
+  bool boundary() const { return boundary_; }
+
+ private:
+  /// _backward_epilogue: the loss and its scaled copy are still there.
+  virtual void finish_backward(Context& ctx) = 0;
+  virtual void step(Context& ctx, Optimizer& optimizer) = 0;
+
+  bool boundary_ = true;
+};
+
+/// module.bfloat16() or half(): floating parameters and buffers are cast one by one, those of children first.
+void cast_module(Context& ctx, Module& module, DType dtype);
+
+}  // namespace qlp

@@ -1,0 +1,277 @@
+#include "shard/zero_gradients.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "autograd/node.h"
+#include "shard/zero_norm.h"
+#include "tensor/collective.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+
+ZeroGradients::ZeroGradients(Context& ctx, std::vector<std::unique_ptr<ZeroGroup>>& groups, const ZeroOptions& options)
+    : options_(options), groups_(groups), dtype_(groups.front()->tensor(0).dtype()) {
+  accumulates_apart_ = dtype_ != options_.reduced_dtype() && !options_.partition_gradients;
+  std::int64_t largest = 0;
+  for (const auto& group : groups_)
+    for (std::size_t i = 0; i < group->parameters().size(); ++i) {
+      entries_.push_back({group.get(), i, Tensor(), Tensor()});
+      largest = std::max(largest, group->tensor(i).numel());
+    }
+  const Scoped category(ctx.category, Category::communication_buffers);
+  if (options_.offload_optimizer) {
+    host_buffer_ = offloaded(ctx, largest, dtype_, options_);
+    gpu_buffer_ = empty(ctx, {largest}, dtype_, Op::zeros);
+  }
+  // Without any of these the gradients are left alone until the backward pass is over.
+  if (!options_.partition_gradients && !options_.overlap_comm && !accumulates_apart_ && !options_.contiguous_gradients)
+    return;
+  for (Entry& entry : entries_)
+    register_post_accumulate_hook(tensor(entry), [this, &entry](Context& c) { gradient_ready(c, entry); });
+}
+
+void ZeroGradients::gradient_ready(Context& ctx, Entry& entry) {
+  setup_buckets(ctx);
+  if (accumulates_apart_) accumulate_apart(ctx, entry);
+  if (options_.partition_gradients || (options_.overlap_comm && boundary_)) put_in_bucket(ctx, entry);
+}
+
+/// With the first gradient since the buckets went.
+void ZeroGradients::setup_buckets(Context& ctx) {
+  if (std::exchange(ready_, true) || !options_.contiguous_gradients) return;
+  const Scoped category(ctx.category, Category::communication_buffers);
+  for (int i = 0; i < (options_.overlap_comm ? 2 : 1); ++i)
+    buckets_.push_back(empty(ctx, {options_.reduce_bucket_size}, dtype_, Op::ipg_bucket));
+  current_ = 0;
+}
+
+void ZeroGradients::accumulate_apart(Context& ctx, Entry& entry) const {
+  const Tensor grad = grad_of(tensor(entry));
+  if (!grad.defined()) return;
+  const Scoped category(ctx.category, Category::gradients);
+  const bool casts = grad.dtype() != options_.reduced_dtype();
+  const Tensor wide = casts ? empty_like(ctx, grad, options_.reduced_dtype(), Op::to_copy) : grad;
+  if (!entry.accumulated.defined()) entry.accumulated = wide;
+  set_grad(tensor(entry), Tensor());
+}
+
+Tensor ZeroGradients::gradient_to_reduce(Context& ctx, const Entry& entry) const {
+  const Tensor grad = kept_gradient(entry);
+  if (!accumulates_apart_ || !grad.defined() || grad.dtype() == dtype_) return grad;
+  return empty_like(ctx, grad, dtype_, Op::to_copy);
+}
+
+std::int64_t ZeroGradients::numel_of_mine(const Entry& entry) const {
+  for (const ZeroLayout::Slice& slice : entry.group->slices(entry.index))
+    if (slice.rank == options_.rank) return slice.numel;
+  return 0;
+}
+
+Tensor ZeroGradients::kept_gradient(const Entry& entry) const {
+  return accumulates_apart_ ? entry.accumulated : grad_of(tensor(entry));
+}
+
+void ZeroGradients::clear(Entry& entry) const {
+  if (accumulates_apart_)
+    entry.accumulated.reset();
+  else
+    set_grad(tensor(entry), Tensor());
+}
+
+/// reduce_independent_p_g_buckets_and_remove_grads
+void ZeroGradients::put_in_bucket(Context& ctx, Entry& entry) {
+  const Tensor grad = gradient_to_reduce(ctx, entry);
+  const std::int64_t numel = tensor(entry).numel();
+  if (elements_ + numel > options_.reduce_bucket_size) {
+    reduce_bucket(ctx);
+    if (options_.contiguous_gradients && options_.overlap_comm) current_ = 1 - current_;
+  }
+  // A larger one is reduced where it is, by itself.
+  if (options_.contiguous_gradients && numel <= options_.reduce_bucket_size)
+    set_data(grad, buckets_[current_].strided(grad.shape(), contiguous_strides(grad.shape())));
+  elements_ += numel;
+  pending_.push_back(&entry);
+}
+
+/// reduce_ipg_grads
+void ZeroGradients::reduce_bucket(Context& ctx) {
+  if (options_.contiguous_gradients)
+    average(ctx);
+  else
+    all_reduce_whole_gradients(ctx);
+  const Scoped stream(ctx.stream, reduction_stream(ctx));
+  for (Entry* entry : pending_) {
+    if (mine(*entry)) {
+      if (options_.contiguous_gradients) keep(ctx, *entry);
+    } else if (options_.partition_gradients) {
+      if (options_.overlap_comm && !options_.contiguous_gradients)
+        previous_.push_back(entry);
+      else
+        clear(*entry);
+    }
+  }
+  pending_.clear();
+  elements_ = 0;
+}
+
+/// average_tensor, on the gradients that lie one after another in the bucket.
+void ZeroGradients::average(Context& ctx) {
+  const Scoped category(ctx.category, Category::communication_buffers);
+  const Scoped stream(ctx.stream, reduction_stream(ctx));
+  if (!options_.reduce_scatter) {
+    if (elements_ > 0) reduce(ctx, elements_, 1);
+    return;
+  }
+  Slices slices;
+  for (const Entry* entry : pending_)
+    for (const ZeroLayout::Slice& slice : entry->group->slices(entry->index)) {
+      if (!slices.empty() && slices.back().rank == slice.rank)
+        slices.back().numel += slice.numel;
+      else
+        slices.push_back(slice);
+    }
+  if (options_.use_multi_rank_bucket_allreduce) {
+    average_slices(ctx, slices, Collective::all_reduce);
+    return;
+  }
+  // One reduction for each rank, in the order in which the ranks come up.
+  while (!slices.empty()) {
+    const std::int64_t rank = slices.front().rank;
+    const auto others = std::stable_partition(slices.begin(), slices.end(),
+                                              [&](const ZeroLayout::Slice& slice) { return slice.rank == rank; });
+    average_slices(ctx, Slices(slices.begin(), others), Collective::reduce);
+    slices.erase(slices.begin(), others);
+  }
+}
+
+/// allreduce_and_scatter, allreduce_no_retain: as many slices together as make up a bucket.
+void ZeroGradients::average_slices(Context& ctx, const Slices& slices, Collective kind) {
+  std::int64_t numel = 0;
+  std::size_t pieces = 0;
+  for (const ZeroLayout::Slice& slice : slices) {
+    numel += slice.numel, ++pieces;
+    if (numel <= options_.reduce_bucket_size) continue;
+    reduce(ctx, numel, pieces, kind);
+    numel = 0, pieces = 0;
+  }
+  if (pieces > 0) reduce(ctx, numel, pieces, kind);
+}
+
+/// allreduce_bucket: several pieces are joined for it, one is summed where it is; in the dtype of communication.
+void ZeroGradients::reduce(Context& ctx, std::int64_t numel, std::size_t pieces, Collective kind) const {
+  const Tensor joined = pieces > 1 ? empty(ctx, {numel}, dtype_, Op::cat) : Tensor();
+  const bool casts = options_.reduced_dtype() != dtype_;
+  const Tensor sent = casts ? empty(ctx, {numel}, options_.reduced_dtype(), Op::to_copy) : joined;
+  communicate(ctx, kind, options_.group(), bytes_of({numel}, options_.reduced_dtype()).count());
+  if (options_.records_collectives && sent.defined()) sent.storage().record_stream(zero_stream::kCollectives);
+}
+
+/// buffered_reduce_fallback: without contiguous gradients.
+void ZeroGradients::all_reduce_whole_gradients(Context& ctx) {
+  if (pending_.empty()) return;
+  const Scoped category(ctx.category, Category::communication_buffers);
+  if (options_.overlap_comm) ctx.device.synchronize(), clear_previous();
+  const Scoped stream(ctx.stream, reduction_stream(ctx));
+  reduce(ctx, elements_, pending_.size());
+}
+
+void ZeroGradients::clear_previous() {
+  for (Entry* entry : previous_) clear(*entry);
+  previous_.clear();
+}
+
+/// copy_grads_in_partition: out of the bucket, which will be written again.
+void ZeroGradients::keep(Context& ctx, Entry& entry) {
+  if (options_.offload_optimizer) {
+    if (options_.accumulates) accumulate_on_host(ctx, entry);
+    if (boundary_) offload(ctx, entry);
+    return;
+  }
+  const Scoped category(ctx.category, Category::gradients);
+  if (!in_partition_.defined()) {
+    std::int64_t total = 0;
+    for (const auto& group : groups_)
+      for (const std::size_t i : group->members()) total += group->tensor(i).numel();
+    in_partition_ = empty(ctx, {total}, dtype_, Op::grads_in_partition);
+  }
+  const Tensor grad = gradient_to_reduce(ctx, entry);
+  set_data(grad, in_partition_.strided(grad.shape(), contiguous_strides(grad.shape())));
+}
+
+/// async_accumulate_grad_in_cpu_via_gpu: through buffers that are there, to and fro.
+void ZeroGradients::accumulate_on_host(Context& ctx, Entry& entry) const {
+  const Scoped category(ctx.category, Category::gradients);
+  const std::uint64_t bytes = bytes_of(tensor(entry).shape(), dtype_).count();
+  if (entry.on_host.defined()) {
+    copy_to_device(ctx, bytes);
+  } else {
+    entry.on_host = offloaded(ctx, tensor(entry).numel(), dtype_, options_);
+    copy_to_host(ctx, bytes);
+  }
+}
+
+/// The norm and the check for overflow are worked out on the GPU; this rank's part goes to the host in float32.
+void ZeroGradients::offload(Context& ctx, const Entry& entry) {
+  const Scoped category(ctx.category, Category::workspace);
+  const Tensor& grad = grad_of(tensor(entry));
+  const std::int64_t numel = numel_of_mine(entry);
+  norms_.push_back(double_norm(ctx, numel));
+  { const Tensor found = inf_or_nan(ctx, grad); }
+  ctx.device.synchronize();
+  const std::uint64_t bytes = bytes_of({numel}, DType::float32).count();
+  if (grad.dtype() != DType::float32) scratch(ctx, bytes, Op::to_copy);
+  copy_to_host(ctx, bytes);
+  set_grad(tensor(entry), Tensor());
+}
+
+/// reduce_gradients, independent_gradient_partition_epilogue. Stage 1 leaves gradients where they are until then.
+void ZeroGradients::finish_backward(Context& ctx) {
+  if (!options_.partition_gradients && !boundary_) return;
+  if (!options_.partition_gradients && !options_.overlap_comm)
+    for (Entry& entry : entries_)
+      if (kept_gradient(entry).defined()) put_in_bucket(ctx, entry);
+  reduce_bucket(ctx);
+  if (options_.overlap_comm) ctx.device.synchronize(), clear_previous();
+  if (!options_.offload_optimizer)
+    for (const auto& group : groups_) collect(ctx, *group);
+  release_buckets();
+  for (Entry& entry : entries_) {
+    set_grad(tensor(entry), Tensor());
+    entry.accumulated.reset();
+  }
+}
+
+/// This rank's gradients of a group, added to those of the micro steps before; before a step, the parts of them that
+/// make up the partition (get_all_grad_tensors, get_flat_partition).
+void ZeroGradients::collect(Context& ctx, ZeroGroup& group) {
+  const Scoped category(ctx.category, Category::gradients);
+  std::vector<Tensor> grads;
+  for (const Entry& entry : entries_) {
+    if (entry.group != &group || !mine(entry)) continue;
+    const Tensor grad = kept_gradient(entry);
+    grads.push_back(grad.defined() ? grad : empty_like(ctx, tensor(entry), options_.reduced_dtype(), Op::zeros));
+  }
+  if (group.accumulated.empty()) group.accumulated = std::move(grads);  // else added in place
+  if (!boundary_) return;
+  std::int64_t missing = group.layout().partition_size();
+  std::size_t next = 0;
+  for (const Entry& entry : entries_) {
+    if (entry.group != &group || !mine(entry)) continue;
+    const Tensor& grad = group.accumulated[next++];
+    const std::int64_t numel = numel_of_mine(entry);
+    group.averaged.push_back(numel < grad.numel() ? grad.strided({numel}, contiguous_strides({numel})) : grad);
+    missing -= numel;
+  }
+  group.accumulated.clear();
+  if (missing > 0) group.averaged.push_back(empty(ctx, {missing}, options_.reduced_dtype(), Op::zeros));
+}
+
+void ZeroGradients::release_buckets() {
+  ready_ = false;
+  if (!options_.contiguous_gradients) return;
+  buckets_.clear();
+  in_partition_.reset();
+}
+
+}  // namespace qlp

@@ -1,0 +1,81 @@
+// Gradients under ZeRO-1 and 2 on their way to the rank that keeps them: copied into a bucket as they come, summed over
+// the ranks bucket by bucket (deepspeed/runtime/zero/stage_1_and_2.py, 0.18.3).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "shard/zero_group.h"
+
+namespace qlp {
+
+/// Hooks on the parameters refer to it: it stays where it is, and outlives their gradients.
+class ZeroGradients {
+ public:
+  /// Hangs hooks on all parameters of the groups.
+  ZeroGradients(Context& ctx, std::vector<std::unique_ptr<ZeroGroup>>& groups, const ZeroOptions& options);
+  ZeroGradients(const ZeroGradients&) = delete;
+  ZeroGradients& operator=(const ZeroGradients&) = delete;
+
+  /// is_gradient_accumulation_boundary: this backward pass is the last before a step.
+  void set_boundary(bool boundary) { boundary_ = boundary; }
+  /// When the backward pass is over: what the buckets still hold goes its way, and the groups get their gradients.
+  void finish_backward(Context& ctx);
+  /// With offload: this step's norms of gradients go.
+  void reset_norms() { norms_.clear(); }
+
+ private:
+  struct Entry {
+    ZeroGroup* group;
+    std::size_t index;
+    Tensor accumulated;  ///< grad_accum: the gradient in the dtype that micro steps are added up in
+    Tensor on_host;      ///< with offload, of the micro steps so far
+  };
+  using Slices = std::vector<ZeroLayout::Slice>;
+
+  void gradient_ready(Context& ctx, Entry& entry);
+  void setup_buckets(Context& ctx);
+  void accumulate_apart(Context& ctx, Entry& entry) const;
+  void put_in_bucket(Context& ctx, Entry& entry);
+  void reduce_bucket(Context& ctx);
+  void average(Context& ctx);
+  void average_slices(Context& ctx, const Slices& slices, Collective kind);
+  void reduce(Context& ctx, std::int64_t numel, std::size_t pieces, Collective kind = Collective::all_reduce) const;
+  void all_reduce_whole_gradients(Context& ctx);
+  void keep(Context& ctx, Entry& entry);
+  void accumulate_on_host(Context& ctx, Entry& entry) const;
+  void offload(Context& ctx, const Entry& entry);
+  void clear_previous();
+  void collect(Context& ctx, ZeroGroup& group);
+  void release_buckets();
+
+  const Tensor& tensor(const Entry& entry) const { return entry.group->tensor(entry.index); }
+  bool mine(const Entry& entry) const { return entry.group->has(options_.rank, entry.index); }
+  Tensor gradient_to_reduce(Context& ctx, const Entry& entry) const;
+  Tensor kept_gradient(const Entry& entry) const;
+  std::int64_t numel_of_mine(const Entry& entry) const;
+  void clear(Entry& entry) const;
+  StreamId reduction_stream(const Context& ctx) const {
+    return options_.overlap_comm ? zero_stream::kReduction : ctx.stream;
+  }
+
+  ZeroOptions options_;
+  std::vector<std::unique_ptr<ZeroGroup>>& groups_;
+  std::vector<Entry> entries_;  ///< all parameters, group by group
+  DType dtype_;                 ///< of the first parameter
+  bool accumulates_apart_;      ///< use_grad_accum_attribute
+  bool boundary_ = true;
+  bool ready_ = false;  ///< ready_for_gradients
+
+  std::vector<Tensor> buckets_;  ///< two with overlap_comm
+  std::size_t current_ = 0;
+  std::int64_t elements_ = 0;
+  std::vector<Entry*> pending_;   ///< in the bucket
+  std::vector<Entry*> previous_;  ///< reduced, cleared when the next reduction begins
+  Tensor in_partition_;           ///< grads_in_partition
+  Tensor host_buffer_;            ///< temp_grad_buffer_for_cpu_offload
+  Tensor gpu_buffer_;             ///< temp_grad_buffer_for_gpu_offload
+  std::vector<Tensor> norms_;     ///< norm_for_param_grads
+};
+
+}  // namespace qlp

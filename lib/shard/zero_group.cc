@@ -1,0 +1,99 @@
+#include "shard/zero_group.h"
+
+#include <numeric>
+#include <utility>
+
+#include "autograd/node.h"
+#include "tensor/collective.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+std::vector<std::size_t> order_of(const std::vector<Parameter*>& parameters, const ZeroOptions& options) {
+  if (options.round_robin_gradients) return round_robin_order(parameters.size(), options.world_size);
+  std::vector<std::size_t> order(parameters.size());
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+std::vector<std::size_t> inverse(const std::vector<std::size_t>& order) {
+  std::vector<std::size_t> place(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  return place;
+}
+
+std::vector<std::int64_t> numels_of(const std::vector<Parameter*>& parameters, const std::vector<std::size_t>& order) {
+  std::vector<std::int64_t> numels;
+  for (const std::size_t i : order) numels.push_back(parameters[i]->tensor.numel());
+  return numels;
+}
+
+/// torch.cat of tensors of these dtypes.
+DType joined_dtype(const std::vector<Parameter*>& parameters) {
+  const Tensor* widest = &parameters.front()->tensor;
+  DType dtype = widest->dtype();
+  for (const Parameter* parameter : parameters)
+    if (parameter->tensor.dtype() != dtype) dtype = promote(*widest, parameter->tensor);
+  return dtype;
+}
+
+}  // namespace
+
+ZeroGroup::ZeroGroup(Context& ctx, std::vector<Parameter*> parameters, const ZeroOptions& options)
+    : parameters_(std::move(parameters)),
+      order_(order_of(parameters_, options)),
+      place_(inverse(order_)),
+      layout_(numels_of(parameters_, order_), options.world_size) {
+  for (const std::size_t place : layout_.members(options.rank)) members_.push_back(order_[place]);
+  flatten(ctx);
+  make_master(ctx, options);
+}
+
+/// The parameters wait on the host while the flat buffer is made there too; on the GPU one element stands for each.
+void ZeroGroup::flatten(Context& ctx) {
+  const Scoped category(ctx.category, parameters_.front()->tensor.storage().label().category);
+  const DType dtype = joined_dtype(parameters_);
+  std::vector<Tensor> waiting;
+  for (Parameter* parameter : parameters_) {
+    waiting.push_back(to_host(ctx, parameter->tensor));
+    set_data(parameter->tensor, empty(ctx, {1}, DType::float32, Op::to_copy));
+  }
+  ctx.device.empty_cache();
+  const Shape shape{layout_.numel()};
+  std::vector<Shape> shapes;
+  for (const Tensor& tensor : waiting) shapes.push_back(tensor.shape());
+  {
+    const Scoped place(ctx.place, Place::host);
+    const Tensor joined = empty(ctx, shape, dtype, Op::cat);
+    waiting.clear();
+    const Scoped back(ctx.place, Place::device);
+    flat_ = empty(ctx, shape, dtype, Op::flat_parameter);
+    copy_to_device(ctx, bytes_of(shape, dtype).count());
+  }
+  for (const std::size_t i : order_)
+    set_data(parameters_[i]->tensor, flat_.strided(shapes[i], contiguous_strides(shapes[i])));
+}
+
+/// A clone of this rank's partition, in float32; with offload it goes to the host, and is cast there.
+void ZeroGroup::make_master(Context& ctx, const ZeroOptions& options) {
+  const Scoped category(ctx.category, Category::optimizer_state);
+  const Shape shape{layout_.partition_size()};
+  const Tensor clone = empty(ctx, shape, flat_.dtype(), Op::clone);
+  if (options.offload_optimizer) {
+    copy_to_host(ctx, bytes_of(shape, flat_.dtype()).count());
+    master_ = offloaded(ctx, layout_.partition_size(), DType::float32, options);
+    host_copy_ = offloaded(ctx, layout_.partition_size(), flat_.dtype(), options);
+  } else {
+    master_ = clone.dtype() == DType::float32 ? clone : empty(ctx, shape, DType::float32, Op::to_copy);
+  }
+  set_requires_grad(master_, true);
+}
+
+Tensor offloaded(Context& ctx, std::int64_t numel, DType dtype, const ZeroOptions& options) {
+  const Scoped place(ctx.place, Place::host);
+  const Tensor pageable = empty(ctx, {numel}, dtype, Op::zeros);
+  return options.pin_memory ? pin_memory(ctx, pageable) : pageable;
+}
+
+}  // namespace qlp

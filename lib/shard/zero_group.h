@@ -1,0 +1,51 @@
+// One group of an optimizer under ZeRO-1 and 2: its parameters in one flat buffer, and the part of it, in float32, that
+// this rank updates (deepspeed/runtime/zero/stage_1_and_2.py, __init__, 0.18.3).
+#pragma once
+
+#include <vector>
+
+#include "nn/parameter.h"
+#include "shard/zero_layout.h"
+#include "shard/zero_options.h"
+
+namespace qlp {
+
+class ZeroGroup {
+ public:
+  /// Moves the parameters into the flat buffer, of which they are views from then on.
+  ZeroGroup(Context& ctx, std::vector<Parameter*> parameters, const ZeroOptions& options);
+
+  /// In the order of the optimizer's group.
+  const std::vector<Parameter*>& parameters() const { return parameters_; }
+  const Tensor& tensor(std::size_t index) const { return parameters_[index]->tensor; }
+  const ZeroLayout& layout() const { return layout_; }
+  /// The slices of a parameter, and whether this rank has one of them.
+  std::vector<ZeroLayout::Slice> slices(std::size_t index) const { return layout_.slices(place_[index]); }
+  bool has(std::int64_t rank, std::size_t index) const { return layout_.has(rank, place_[index]); }
+  /// The parameters of which this rank has a part, in the order of the flat buffer (params_in_partition).
+  const std::vector<std::size_t>& members() const { return members_; }
+
+  const Tensor& flat() const { return flat_; }
+  const Tensor& master() const { return master_; }  ///< single_partition_of_fp32_groups
+
+  /// Of this rank's parameters: added up over micro steps (all_grad_tensors), and what the step uses
+  /// (averaged_gradients).
+  std::vector<Tensor> accumulated, averaged;
+
+ private:
+  void flatten(Context& ctx);
+  void make_master(Context& ctx, const ZeroOptions& options);
+
+  std::vector<Parameter*> parameters_;
+  std::vector<std::size_t> order_;  ///< parameters by their place in the flat buffer
+  std::vector<std::size_t> place_;  ///< the other way round
+  ZeroLayout layout_;
+  std::vector<std::size_t> members_;
+  Tensor flat_, master_;
+  Tensor host_copy_;  ///< with offload: of the partition, in the dtype of the flat buffer
+};
+
+/// With offload: zeros on the host, page-locked where the options say so.
+Tensor offloaded(Context& ctx, std::int64_t numel, DType dtype, const ZeroOptions& options);
+
+}  // namespace qlp

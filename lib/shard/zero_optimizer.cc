@@ -1,0 +1,106 @@
+#include "shard/zero_optimizer.h"
+
+#include <utility>
+
+#include "autograd/node.h"
+#include "shard/zero_norm.h"
+#include "tensor/arithmetic.h"
+#include "tensor/collective.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+
+ZeroOptimizer::ZeroOptimizer(Context& ctx, std::vector<std::vector<Parameter*>> groups, const ZeroOptions& options)
+    : options_(options) {
+  for (auto& group : groups) groups_.push_back(std::make_unique<ZeroGroup>(ctx, std::move(group), options_));
+  gradients_ = std::make_unique<ZeroGradients>(ctx, groups_, options_);
+  // initialize_optimizer_states: gradients for all partitions, which stay on the host only.
+  const Scoped category(ctx.category, Category::gradients);
+  std::vector<Tensor> made;
+  for (const auto& group : groups_)
+    made.push_back(options_.offload_optimizer
+                       ? offloaded(ctx, group->layout().partition_size(), DType::float32, options_)
+                       : empty_like(ctx, group->master(), Op::zeros));
+  if (options_.offload_optimizer) host_gradients_ = std::move(made);
+}
+
+std::vector<TrainedTensor> ZeroOptimizer::trained() const {
+  std::vector<TrainedTensor> out;
+  for (const auto& group : groups_) out.push_back({group->parameters().front(), group->master(), true});
+  return out;
+}
+
+void ZeroOptimizer::step(Context& ctx, Optimizer& optimizer) {
+  const Scoped category(ctx.category, Category::workspace);
+  if (options_.checks_overflow) check_overflow(ctx);
+  const Tensor scaled_norm = norm(ctx);
+  const Tensor norm_before = global_norm_;  // the engine's
+  if (scaled_norm.defined()) global_norm_ = empty_like(ctx, scaled_norm, Op::div);
+  for (std::size_t i = 0; i < groups_.size(); ++i) update(ctx, i, optimizer);
+  gradients_->reset_norms();
+  for (const auto& group : groups_) communicate(ctx, Collective::all_gather, options_.group(), group->flat());
+}
+
+/// has_overflow: a count of bad gradients, which the host waits for.
+void ZeroOptimizer::check_overflow(Context& ctx) const {
+  Tensor flag;
+  if (!options_.offload_optimizer) {
+    const Tensor count = empty(ctx, {1}, DType::float32, Op::zeros);
+    for (const auto& group : groups_)
+      for (const Tensor& grad : group->averaged) const Tensor found = inf_or_nan(ctx, grad);
+    flag = empty(ctx, {1}, DType::boolean, Op::to_copy);
+  }
+  flag = empty(ctx, {1}, DType::uint8, Op::to_copy);
+  communicate(ctx, Collective::all_reduce, options_.group(), flag);
+  ctx.device.synchronize();
+}
+
+/// scaled_global_norm. With offload the norms of gradients are there, and are summed on the host.
+Tensor ZeroOptimizer::norm(Context& ctx) {
+  std::vector<Tensor> group_norms;
+  for (const auto& group : groups_) {
+    communicate(ctx, Collective::all_reduce, options_.group(), size_of(DType::float32));
+    if (options_.offload_optimizer) {
+      scratch(ctx, size_of(DType::float32), Op::all_reduce);
+      ctx.device.synchronize();
+      continue;
+    }
+    std::vector<Tensor> norms;
+    for (std::size_t i = 0; i < group->members().size(); ++i)
+      norms.push_back(double_norm(ctx, group->averaged[i].numel()));
+    group_norms.push_back(join_norms(ctx, std::move(norms)));
+  }
+  return options_.offload_optimizer ? Tensor() : global_norm(ctx, group_norms);
+}
+
+void ZeroOptimizer::update(Context& ctx, std::size_t index, Optimizer& optimizer) {
+  ZeroGroup& group = *groups_[index];
+  if (options_.offload_optimizer) {
+    set_grad(group.master(), host_gradients_[index]);
+  } else {
+    set_grad(group.master(), join_gradients(ctx, group));
+    group.averaged.clear();
+    unscale_and_clip(ctx, options_.clips);
+  }
+  optimizer.step(ctx);
+  if (!group.master().on_host()) {
+    touch(ctx, grad_of(group.master()));
+    for (int i = 0; i < 2; ++i) touch(ctx, group.master());  // read and written
+  }
+  set_grad(group.master(), Tensor());
+  if (options_.offload_optimizer)
+    copy_to_device(ctx, bytes_of({group.layout().partition_size()}, group.flat().dtype()).count());
+}
+
+/// The gradients of the partition side by side, in float32. One alone is only viewed.
+Tensor ZeroOptimizer::join_gradients(Context& ctx, ZeroGroup& group) const {
+  const Scoped category(ctx.category, Category::gradients);
+  const Shape shape{group.layout().partition_size()};
+  DType dtype = group.averaged.front().dtype();
+  for (const Tensor& grad : group.averaged)
+    if (grad.dtype() != dtype) dtype = promote(group.averaged.front(), grad);
+  const Tensor joined = group.averaged.size() == 1 ? group.averaged.front() : empty(ctx, shape, dtype, Op::cat);
+  return dtype == DType::float32 ? joined : empty(ctx, shape, DType::float32, Op::to_copy);
+}
+
+}  // namespace qlp

@@ -1,0 +1,38 @@
+// DeepSpeedZeroOptimizer: ZeRO-1 and 2 around an optimizer that is given this rank's float32 partitions
+// (deepspeed/runtime/zero/stage_1_and_2.py, 0.18.3).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "optim/optimizer.h"
+#include "shard/sharding_runtime.h"
+#include "shard/zero_gradients.h"
+
+namespace qlp {
+
+class ZeroOptimizer {
+ public:
+  /// `groups`: of the optimizer, none empty.
+  ZeroOptimizer(Context& ctx, std::vector<std::vector<Parameter*>> groups, const ZeroOptions& options);
+
+  /// The partition of each group, under the group's first parameter.
+  std::vector<TrainedTensor> trained() const;
+  ZeroGradients& gradients() { return *gradients_; }
+  /// Norm, clipping and the optimizer's step, group by group; then the parameters are gathered in place.
+  void step(Context& ctx, Optimizer& optimizer);
+
+ private:
+  void check_overflow(Context& ctx) const;
+  Tensor norm(Context& ctx);
+  void update(Context& ctx, std::size_t index, Optimizer& optimizer);
+  Tensor join_gradients(Context& ctx, ZeroGroup& group) const;
+
+  ZeroOptions options_;
+  std::vector<std::unique_ptr<ZeroGroup>> groups_;
+  std::unique_ptr<ZeroGradients> gradients_;
+  std::vector<Tensor> host_gradients_;  ///< with offload: of the partitions
+  Tensor global_norm_;                  ///< _global_grad_norm
+};
+
+}  // namespace qlp

@@ -1,0 +1,46 @@
+// How DeepSpeed's engine and its optimizer for stages 1 and 2 are set up (deepspeed/runtime/engine.py,
+// _configure_zero_optimizer), as far as memory depends on it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/dtype.h"
+#include "memory/block.h"
+#include "tensor/work.h"
+
+namespace qlp {
+
+struct ZeroOptions {
+  bool partition_gradients = true;  ///< stage 2, else stage 1
+  std::int64_t world_size = 1;
+  std::int64_t rank = 0;
+  RankGroup group() const { return {MeshAxis::dp_shard, world_size}; }
+  /// The engine casts the module to it (bf16, fp16 enabled); none: parameters stay as they are.
+  std::optional<DType> module_dtype;
+  bool accumulates = false;      ///< over several micro steps
+  bool clips = false;            ///< gradient_clipping > 0
+  bool checks_overflow = false;  ///< always under fp16
+  bool norms_decay = false;      ///< which parameters the Trainer puts into the group with weight decay
+
+  std::int64_t reduce_bucket_size = 0;  ///< elements
+  bool reduce_scatter = true;
+  bool use_multi_rank_bucket_allreduce = true;
+  bool contiguous_gradients = true;  ///< always with offload
+  bool overlap_comm = false;
+  bool round_robin_gradients = false;
+  bool offload_optimizer = false;  ///< to the host
+  bool pin_memory = false;         ///< what is offloaded
+  /// Collectives run on a stream of NCCL, on which their tensors are recorded (torch before 2.8).
+  bool records_collectives = false;
+
+  /// gradient_accumulation_dtype and communication_data_type (engine.py, get_data_types, communication_data_type).
+  DType reduced_dtype() const { return module_dtype.value_or(DType::float32); }
+};
+
+/// The streams beside that of the computation: DeepSpeed's for reductions that overlap, and NCCL's.
+namespace zero_stream {
+inline constexpr StreamId kReduction = 1, kCollectives = 2;
+}  // namespace zero_stream
+
+}  // namespace qlp

@@ -1,0 +1,64 @@
+#include "config/plan_options.h"
+
+#include <algorithm>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "config/job_reader.h"
+#include "config/job_writer.h"
+
+using namespace qlp;
+
+namespace {
+
+Result<JobDocument> read(const std::string& plans) {
+  return read_job(
+      "schema: 1\nmodel: {name: llama-3.1-8b}\ntraining: {seq_len: 8}\ncluster: {gpu: A100 SXM4 80GB}\nplans: " +
+          plans + "\n",
+      "job.yaml", DiskFiles());
+}
+
+Zero zero(const std::string& options) {
+  const auto document = read("{zero2: " + options + "}");
+  REQUIRE(document);
+  const auto again = read_job(to_yaml(document->job), "again.yaml", DiskFiles());
+  REQUIRE(again);
+  CHECK(again->job.plans == document->job.plans);
+  return std::get<Zero>(document->job.plans.front().plan);
+}
+
+/// "code key" of the only error.
+std::string error(const std::string& plans) {
+  const auto document = read(plans);
+  REQUIRE_FALSE(document);
+  CHECK(document.error().size() == 1);
+  return document.error().front().code + " " + document.error().front().key_path;
+}
+
+}  // namespace
+
+TEST_CASE("config/plan_options: what is not given is DeepSpeed's default") { CHECK(zero("{}") == Zero{.stage = 2}); }
+
+TEST_CASE("config/plan_options: a number may be auto, and a section holds options of its own") {
+  CHECK_FALSE(zero("{reduce_bucket_size: auto}").reduce_bucket_size);
+  CHECK(zero("{reduce_bucket_size: 7}").reduce_bucket_size == 7);
+  CHECK_FALSE(zero("{gradient_clipping: auto}").gradient_clipping);
+  CHECK(zero("{gradient_clipping: 0.5}").gradient_clipping == 0.5);
+  CHECK(zero("{bf16: {enabled: true}}").bf16.enabled == true);
+  CHECK_FALSE(zero("{bf16: {enabled: auto, check_grad_overflow: true}}").bf16.enabled);
+  const Zero offload = zero("{offload_optimizer: {device: cpu, pin_memory: true}, overlap_comm: true}");
+  CHECK(offload.offload_optimizer.device == OffloadDevice::cpu);
+  CHECK(offload.offload_optimizer.pin_memory);
+  CHECK(offload.overlap_comm);
+}
+
+TEST_CASE("config/plan_options: what no stage, or not this one, has is an error at its key") {
+  CHECK(error("{zero2: {reduce_bucket_size: automatic}}") == "wrong-type plans.zero2.reduce_bucket_size");
+  CHECK(error("{zero2: {reduce_bucket_size: -1}}") == "out-of-range plans.zero2.reduce_bucket_size");
+  CHECK(error("{zero2: {offload_optimizer: {device: disk}}}") == "bad-value plans.zero2.offload_optimizer.device");
+  CHECK(error("{zero2: {offload_optimizer: {devise: cpu}}}") == "unknown-key plans.zero2.offload_optimizer.devise");
+  CHECK(error("{zero2: {offload_optimizer: cpu}}") == "wrong-type plans.zero2.offload_optimizer");
+  CHECK(error("{zero1: {stage3_max_live_parameters: 1}}") == "not-supported plans.zero1.stage3_max_live_parameters");
+  CHECK(error("{zero1: {stage: 1}}") == "not-supported plans.zero1.stage");
+}

@@ -1,0 +1,83 @@
+#include "estimate/zero_plan.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "estimate/small_jobs.h"
+
+using namespace qlp;
+
+namespace {
+
+/// The code of the only refusal, or none.
+std::string refused(const JobSpec& job, const Zero& plan) {
+  const auto refusals = check_zero(job, plan);
+  CHECK(refusals.size() <= 1);
+  return refusals.empty() ? "" : refusals.front().code;
+}
+
+const JobSpec kLora = small_lora_job(small_model(Family::llama));
+
+}  // namespace
+
+TEST_CASE("estimate/zero_plan: auto follows the job as transformers fills it in") {
+  Zero plan;
+  plan.reduce_bucket_size.reset();
+  const auto options = zero_options(kLora, plan, 0, StackProfile(kLora.stack));
+  REQUIRE(options);
+  CHECK(options->reduce_bucket_size == kLora.model.hidden_size * kLora.model.hidden_size);
+  CHECK(options->module_dtype == DType::bfloat16);
+  CHECK(options->clips);
+  CHECK_FALSE(options->checks_overflow);
+  JobSpec plain = kLora;
+  plain.training.bf16 = false;
+  plain.training.max_grad_norm = 0;
+  const auto uncast = zero_options(plain, plan, 0, StackProfile(plain.stack));
+  REQUIRE(uncast);
+  CHECK_FALSE(uncast->module_dtype);
+  CHECK(uncast->reduced_dtype() == DType::float32);
+  CHECK_FALSE(uncast->clips);
+}
+
+TEST_CASE("estimate/zero_plan: fp16 scales the loss, so it looks for overflow") {
+  JobSpec job = kLora;
+  job.training.bf16 = false, job.training.fp16 = true;
+  const auto options = zero_options(job, Zero{}, 0, StackProfile(job.stack));
+  REQUIRE(options);
+  CHECK(options->module_dtype == DType::float16);
+  CHECK(options->checks_overflow);
+}
+
+TEST_CASE("estimate/zero_plan: values that differ from the Trainer's are refused in its words") {
+  CHECK(refused(kLora, Zero{}) == "");
+  CHECK(refused(kLora, Zero{.gradient_clipping = 1.0}) == "");
+  CHECK(refused(kLora, Zero{.gradient_clipping = 0.5}) == "deepspeed-mismatch");
+  CHECK(check_zero(kLora, Zero{.gradient_clipping = 0.5}).front().message ==
+        "Please correct the following DeepSpeed config values that mismatch TrainingArguments values: - ds "
+        "gradient_clipping=0.5 vs hf max_grad_norm=1");
+  CHECK(refused(kLora, Zero{.bf16 = {.enabled = true}}) == "");
+  CHECK(refused(kLora, Zero{.bf16 = {.enabled = false}}) == "deepspeed-mismatch");
+  CHECK(refused(kLora, Zero{.fp16 = {.enabled = false}}) == "");
+  CHECK(refused(kLora, Zero{.fp16 = {.enabled = true}}) == "deepspeed-mismatch");
+}
+
+TEST_CASE("estimate/zero_plan: 4-bit weights whose floating storage the engine would cast are refused") {
+  for (const DType storage : {DType::uint8, DType::bfloat16})
+    CHECK(refused(small_qlora_job(small_model(Family::llama), storage), Zero{}) == "");
+  JobSpec job = small_qlora_job(small_model(Family::llama), DType::float32);
+  CHECK(refused(job, Zero{}) == "zero-casts-quantized");
+  job.training.bf16 = false;  // then nothing is cast
+  CHECK(refused(job, Zero{}) == "");
+}
+
+TEST_CASE("estimate/zero_plan: offload that stages 1 and 2 do not have is refused") {
+  Zero plan;
+  plan.offload_optimizer.device = OffloadDevice::cpu;
+  CHECK(refused(kLora, plan) == "");
+  plan.offload_optimizer.ratio = 0.5;
+  CHECK(refused(kLora, plan) == "zero-partial-offload");
+  plan.offload_optimizer = {.device = OffloadDevice::nvme};
+  CHECK(refused(kLora, plan) == "zero-nvme");
+  CHECK(refused(kLora, Zero{.allgather_bucket_size = 3}) == "zero-allgather-bucket");
+}
