@@ -15,6 +15,7 @@
 #include "estimate/rank_report.h"
 #include "estimate/step_time.h"
 #include "estimate/step_work.h"
+#include "estimate/zero_plan.h"
 #include "memory/replay.h"
 
 namespace qlp {
@@ -56,6 +57,7 @@ PlayedRank play_rank(const JobSpec& job, const DryRun& run, std::int64_t rank, c
 PlanReport play(const JobSpec& job, const NamedPlan& plan, const EstimateOptions& options) {
   PlanReport report;
   report.plan = plan;
+  report.diagnostics = zero_warnings(job, plan.plan);
   report.outside = outside_terms(job, plan);
   std::optional<bool> runs_when_limited;
   const auto ranks = options.rank == 0 ? distinct_ranks(job, plan.plan) : std::vector{options.rank};

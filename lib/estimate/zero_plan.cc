@@ -30,19 +30,6 @@ void check_precision_sections(const TrainingSpec& training, const Zero& plan, Di
                                 python(training.fp16)));
 }
 
-/// The engine casts whatever is floating, 4-bit weights in floating storage included: their bits are lost.
-void check_storage(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
-  if (!job.quantization || !is_floating(job.quantization->quant_storage)) return;
-  const auto dtype = zero_module_dtype(job.training, plan);
-  if (!dtype || *dtype == job.quantization->quant_storage) return;
-  refusals.push_back(refusal("zero-casts-quantized",
-                             "DeepSpeed's engine casts the module to " + std::string(name_of(*dtype)) +
-                                 ", and with it the 4-bit weights that are stored as " +
-                                 std::string(name_of(job.quantization->quant_storage)) + ": their bits are lost",
-                             "quantization.quant_storage",
-                             "set quant_storage to " + std::string(name_of(*dtype)) + " or uint8"));
-}
-
 void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
   const auto* bnb = std::get_if<Bitsandbytes>(&job.training.optimizer.kind);
   const bool lion = bnb && bnb->algorithm == Bitsandbytes::Algorithm::lion && bnb->optim_bits == 32;
@@ -88,13 +75,28 @@ Diagnostics check_zero(const JobSpec& job, const Zero& plan) {
     refusals.push_back(mismatch("gradient_clipping", exact_number(clipping), "max_grad_norm",
                                 exact_number(job.training.max_grad_norm)));
   check_precision_sections(job.training, plan, refusals);
-  check_storage(job, plan, refusals);
   check_offload(job, plan, refusals);
   if (plan.stage < 3 && plan.allgather_bucket_size % 2 != 0)
     refusals.push_back(refusal("zero-allgather-bucket",
                                "allgather_bucket_size must be a multiple of nccl_start_alignment_factor, 2", "plans",
                                "set allgather_bucket_size to an even number"));
   return refusals;
+}
+
+/// The engine casts whatever is floating, 4-bit weights in floating storage included: nothing stops the run.
+Diagnostics zero_warnings(const JobSpec& job, const ShardingPlan& plan) {
+  const auto* zero = std::get_if<Zero>(&plan);
+  if (zero == nullptr || !job.quantization || !is_floating(job.quantization->quant_storage)) return {};
+  const auto dtype = zero_module_dtype(job.training, *zero);
+  if (!dtype || *dtype == job.quantization->quant_storage) return {};
+  Diagnostic warning =
+      refusal("zero-casts-quantized",
+              "DeepSpeed's engine casts the module to " + std::string(name_of(*dtype)) +
+                  ", and with it the 4-bit weights that are stored as " +
+                  std::string(name_of(job.quantization->quant_storage)) + ": it runs, but their bits are lost",
+              "quantization.quant_storage", "set quant_storage to " + std::string(name_of(*dtype)) + " or uint8");
+  warning.severity = Severity::warning;
+  return {std::move(warning)};
 }
 
 Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack) {

@@ -27,6 +27,9 @@ OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan)
 /// What all stages refuse, in the words of the library that does.
 Diagnostics check_zero(const JobSpec& job, const Zero& plan);
 
+/// What they let run, to no good end.
+Diagnostics zero_warnings(const JobSpec& job, const ShardingPlan& plan);
+
 /// Of stages 1 and 2.
 Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack);
 

@@ -62,13 +62,16 @@ TEST_CASE("estimate/zero_plan: values that differ from the Trainer's are refused
   CHECK(refused(kLora, Zero{.fp16 = {.enabled = true}}) == "deepspeed-mismatch");
 }
 
-TEST_CASE("estimate/zero_plan: 4-bit weights whose floating storage the engine would cast are refused") {
+TEST_CASE("estimate/zero_plan: a warning where the engine casts 4-bit weights in floating storage") {
   for (const DType storage : {DType::uint8, DType::bfloat16})
-    CHECK(refused(small_qlora_job(small_model(Family::llama), storage), Zero{}) == "");
+    CHECK(zero_warnings(small_qlora_job(small_model(Family::llama), storage), Zero{}).empty());
   JobSpec job = small_qlora_job(small_model(Family::llama), DType::float32);
-  CHECK(refused(job, Zero{}) == "zero-casts-quantized");
-  job.training.bf16 = false;  // then nothing is cast
   CHECK(refused(job, Zero{}) == "");
+  REQUIRE(zero_warnings(job, Zero{}).size() == 1);
+  CHECK(zero_warnings(job, Zero{}).front().severity == Severity::warning);
+  CHECK(zero_warnings(job, Fsdp2{}).empty());
+  job.training.bf16 = false;  // then nothing is cast
+  CHECK(zero_warnings(job, Zero{}).empty());
 }
 
 TEST_CASE("estimate/zero_plan: offload that stages 1 and 2 do not have is refused") {
