@@ -32,7 +32,7 @@ struct ReentrantBackward final : Node {
     out.push_back(grad_of(detached));
     return out;
   }
-  void release() override { input.release(), region = nullptr; }
+  void release() override { input.release(); }  // the function stays, an attribute of the context
 
  private:
   bool autocast_;

@@ -5,6 +5,7 @@
 #include "autograd/autocast.h"
 #include "autograd/record.h"
 #include "autograd/views.h"
+#include "autograd/zero3_linear.h"
 #include "tensor/arithmetic.h"
 #include "tensor/factories.h"
 
@@ -88,6 +89,8 @@ Tensor gemm(Context& ctx, const Shape& shape, std::int64_t inner, DType dtype, O
 }
 
 Tensor linear(Context& ctx, const Tensor& input, const Tensor& stored_weight, const Tensor& stored_bias) {
+  if (!ctx.saved_hooks.empty() && dynamic_cast<Zero3LinearFunction*>(ctx.saved_hooks.back()))
+    return linear_for_zero3(ctx, input, stored_weight, stored_bias);
   // C++ evaluates the casts of the arguments from the last to the first.
   const Tensor bias = autocast_low(ctx, stored_bias);
   const Tensor weight = autocast_low(ctx, stored_weight);
@@ -103,7 +106,7 @@ Tensor linear(Context& ctx, const Tensor& input, const Tensor& stored_weight, co
     node->weight_shape = weight.shape(), node->x_shape = x.shape(), node->dtype = x.dtype();
     if (bias.defined()) node->set_addmm();
     if (node->wants(0)) node->x.save(ctx, x);
-    if (node->wants(1)) node->weight.save(ctx, weight);
+    if (node->wants(1)) node->weight.save(ctx, weight.alias());  // weight.t()
   }
   const Shape product{rows, weight.size(0)};
   const std::int64_t inner = weight.size(1);

@@ -136,12 +136,8 @@ std::optional<NamedPlan> read_inline_zero(MapReader& map) {
     map.refuse("zero_stage", "not-supported", "stage 0 shards nothing: plan ddp");
     return std::nullopt;
   }
-  auto plan = find_plan("zero" + std::to_string(stage));
-  if (!plan) {
-    map.refuse("zero_stage", "not-supported", "ZeRO is not worked out yet");
-    return std::nullopt;
-  }
-  auto& zero = std::get<Zero>(plan->plan);
+  NamedPlan plan = *find_plan("zero" + std::to_string(stage));
+  auto& zero = std::get<Zero>(plan.plan);
   if (const auto device = map.choice<OffloadDevice>("offload_optimizer_device"))
     zero.offload_optimizer.device = *device;
   if (const auto device = map.choice<OffloadDevice>("offload_param_device")) zero.offload_param.device = *device;

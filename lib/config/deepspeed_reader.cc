@@ -101,12 +101,8 @@ std::optional<NamedPlan> read_deepspeed(const TextNode& root, const std::string&
     zero.refuse("stage", "not-supported", "stage 0 shards nothing: DeepSpeed then runs like DDP, which is not planned");
     return std::nullopt;
   }
-  auto plan = find_plan("zero" + std::to_string(*stage));
-  if (!plan) {
-    zero.refuse("stage", "not-supported", "ZeRO is not worked out yet");
-    return std::nullopt;
-  }
-  visit_options(std::get<Zero>(plan->plan), DeepspeedOptions{map, zero});
+  auto plan = *find_plan("zero" + std::to_string(*stage));
+  visit_options(std::get<Zero>(plan.plan), DeepspeedOptions{map, zero});
   zero.finish_foreign(kWithoutMemory);
   map.finish_foreign(kSaidElsewhere);
   return plan;

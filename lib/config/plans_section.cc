@@ -10,12 +10,6 @@ namespace {
 
 std::optional<NamedPlan> plan_called(const std::string& name, const KeyPlace& at, Findings& findings) {
   if (auto plan = find_plan(name)) return plan;
-  for (auto later : kPlansToCome) {
-    if (later != name) continue;
-    findings.error("not-supported", at, name + " is not supported: this plan is not worked out yet",
-                   "use one of " + join(kPlanNames));
-    return std::nullopt;
-  }
   const auto near = closest(name, kAllPlanNames);
   findings.error("unknown-plan", at, "no plan is called '" + name.substr(0, 40) + "'",
                  near ? "did you mean " + std::string(*near) + "?" : "plans: " + join(kPlanNames));

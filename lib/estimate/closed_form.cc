@@ -11,8 +11,10 @@
 #include "estimate/fsdp2_plan.h"
 #include "estimate/optimizer_state.h"
 #include "estimate/weight_list.h"
+#include "estimate/zero3_plan.h"
 #include "estimate/zero_plan.h"
 #include "plan/fsdp1_setup.h"
+#include "plan/loading.h"
 #include "plan/placement.h"
 #include "plan/stack_profile.h"
 #include "quant/quant_state.h"
@@ -285,6 +287,59 @@ class FlatGroups {
   bool offloads_ = false;
 };
 
+/// ZeRO-3: every weight in equal flat parts, those of trained ones with float32 master weights by sub groups. Small ones
+/// are whole between steps.
+class Parts {
+ public:
+  explicit Parts(const Zero3Options& options) : options_(options) {}
+
+  void add(const Weights& weights, Held& held) const {
+    Weights persistent, groups[2];
+    for (ListedWeight weight : weights) {
+      if (options_.module_dtype && is_floating(weight.dtype)) weight.dtype = *options_.module_dtype;
+      if (!options_.offload_param) of(held, category_of(weight)) += bytes_of(part(weight), weight.dtype);
+      if (weight.stored() <= options_.param_persistence_threshold) persistent.push_back(weight);
+      const bool decays = weight.kind != WeightKind::bias && (weight.kind != WeightKind::norm || options_.norms_decay);
+      if (weight.trained) groups[decays ? 0 : 1].push_back(weight);
+    }
+    add_persistent(persistent, held);
+    for (const Weights& group : groups) add_group(group, held);
+    const DType dtype = (groups[0].empty() ? groups[1] : groups[0]).front().dtype;
+    const std::int64_t bucket = options_.contiguous_gradients ? options_.reduce_bucket_size : 0;
+    of(held, Category::communication_buffers) += bytes_of(bucket, dtype);
+    // A flag for numbers that are none, and the norm of the last step.
+    if (!options_.offload_optimizer)
+      of(held, Category::workspace) += bytes_of(1, DType::boolean) + bytes_of(1, DType::float64);
+  }
+
+ private:
+  std::int64_t part(const ListedWeight& weight) const { return ceil_div(weight.stored(), options_.world_size); }
+
+  /// A single one is copied out of its buffer. One rank's parts are whole as they are, unless they are on the host.
+  void add_persistent(const Weights& weights, Held& held) const {
+    const bool single = weights.size() == 1;
+    if (!single && options_.world_size == 1 && !options_.offload_param) return;
+    for (const ListedWeight& weight : weights) {
+      const std::int64_t whole = single ? weight.stored() : part(weight) * options_.world_size;
+      of(held, Category::gathered_weights) += bytes_of(whole, weight.dtype);
+    }
+  }
+
+  void add_group(const Weights& group, Held& held) const {
+    if (options_.offload_optimizer) return;
+    std::int64_t sub_group = 0;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      sub_group += part(group[i]);
+      of(held, Category::gradients) += bytes_of(part(group[i]), group[i].dtype);
+      if (sub_group < options_.sub_group_size && i + 1 < group.size()) continue;
+      of(held, Category::optimizer_state) += bytes_of(sub_group, DType::float32);
+      held.trained.push_back({.rows = std::exchange(sub_group, 0), .dtype = DType::float32});
+    }
+  }
+
+  const Zero3Options& options_;
+};
+
 /// bitsandbytes' statistics: a value per block and a table for each weight; with double quantization the values take a
 /// byte, and have statistics of their own, with one table of the process.
 Bytes quant_state(const JobSpec& job, const Weights& weights, const QuantBehaviour& behaviour) {
@@ -350,10 +405,19 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
                         },
                         [&](const Fsdp2& fsdp2) { ByRows(job, fsdp2, rank, stack).add(weights, held); },
                         [&](const Zero& zero) {
+                          scales_on_gpu = false;
+                          if (zero.stage == 3) {
+                            const Zero3Options options = *zero3_options(job, zero, rank, stack);
+                            Parts(options).add(weights, held);
+                            cast_buffers = options.module_dtype;
+                            const bool in_parts = load_path(job, plan) == LoadPath::in_parts;
+                            if (cast_buffers && in_parts && options.keeps_first_frequencies)
+                              of(held, Category::parameters) += buffers(job, stack, std::nullopt);
+                            return;
+                          }
                           const FlatGroups groups(job, zero, stack);
                           groups.add(weights, held);
                           cast_buffers = groups.buffer_dtype();
-                          scales_on_gpu = false;
                         }},
              plan);
   of(held, Category::parameters) += buffers(job, stack, cast_buffers);

@@ -173,10 +173,11 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
     };
     begin_phase("load");
     const LoadOptions loading = load_options(job, plan, rank, stack);
-    load(ctx, *model, loading, quantizer ? &*quantizer : nullptr);
+    load(ctx, *model, loading, quantizer ? &*quantizer : nullptr, dynamic_cast<ParameterCutter*>(sharding.get()));
     begin_phase("adapter");
     {
-      const Scoped place(ctx.place, loading.path == LoadPath::gpu ? Place::device : Place::host);
+      const bool on_gpu = loading.path == LoadPath::gpu || loading.path == LoadPath::in_parts;
+      const Scoped place(ctx.place, on_gpu ? Place::device : Place::host);
       prepare_model(ctx, *model, job, stack);
     }
     const bool one_replica = std::holds_alternative<Single>(plan);

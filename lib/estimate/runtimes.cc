@@ -2,14 +2,15 @@
 
 #include <type_traits>
 
-#include "base/refusal.h"
 #include "estimate/fsdp1_plan.h"
 #include "estimate/fsdp2_plan.h"
+#include "estimate/zero3_plan.h"
 #include "estimate/zero_plan.h"
 #include "shard/ddp.h"
 #include "shard/fsdp1.h"
 #include "shard/fsdp2_runtime.h"
 #include "shard/zero.h"
+#include "shard/zero3.h"
 
 namespace qlp {
 namespace {
@@ -37,8 +38,11 @@ Made fsdp2(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const Stack
 }
 
 Made zero(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack) {
-  if (plan.stage == 3)
-    return Unexpected{Diagnostics{refusal("not-supported", "this plan is not worked out yet", "plans", "")}};
+  if (plan.stage == 3) {
+    const auto options = zero3_options(job, plan, rank, stack);
+    if (!options) return Unexpected{options.error()};
+    return std::unique_ptr<ShardingRuntime>(std::make_unique<Zero3Runtime>(*options));
+  }
   const auto options = zero_options(job, plan, rank, stack);
   if (!options) return Unexpected{options.error()};
   return std::unique_ptr<ShardingRuntime>(std::make_unique<ZeroRuntime>(*options));

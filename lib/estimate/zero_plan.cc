@@ -36,6 +36,11 @@ void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) 
   if (lion && plan.offload_optimizer.device != OffloadDevice::none && plan.zero_force_ds_cpu_optimizer)
     refusals.push_back(refusal("zero-offloaded-lion", "DeepSpeedCPULion, which takes Lion's place, is not worked out",
                                "training.optimizer", "take adamw_torch, or leave offload_optimizer out"));
+  const OptimizerKind& kind = job.training.optimizer.kind;
+  if (plan.stage == 3 && !std::holds_alternative<AdamW>(kind) && !std::holds_alternative<Sgd>(kind))
+    refusals.push_back(refusal("zero3-optimizer",
+                               "what this optimizer keeps of the flat parts of ZeRO-3 is not worked out yet",
+                               "training.optimizer", "take adamw_torch, or a plan of stage 2"));
   if (plan.offload_optimizer.device == OffloadDevice::nvme || plan.offload_param.device == OffloadDevice::nvme)
     refusals.push_back(refusal("zero-nvme", "offload to NVMe is not worked out", "plans", "set device to cpu"));
   if (plan.stage < 3 && plan.offload_optimizer.device != OffloadDevice::none && plan.offload_optimizer.ratio < 1.0)

@@ -31,7 +31,8 @@ Tensor LoraLinear::forward(Context& ctx, const Tensor& x) {
 }
 
 Tensor LoraLinear::delta(Context& ctx, const Tensor& x) {
-  Tensor t = drops(ctx) ? dropout(ctx, x) : x;
+  // The module for dropout, or nn.Identity, has no object here: its result is told to hooks on every module.
+  Tensor t = further_input(ctx, drops(ctx) ? dropout(ctx, x) : x);
   t = a_->forward(ctx, t);
   t = b_->forward(ctx, t);
   return scale(ctx, t);
@@ -52,7 +53,8 @@ Tensor LoraLinear::dora_delta(Context& ctx, const Tensor& x, const Tensor& resul
 Tensor LoraLinear::plain(Context& ctx, const Tensor& input) {
   Tensor result = base_->forward(ctx, input);
   const DType result_dtype = result.dtype();
-  Tensor x = to(ctx, input, a_->weight().tensor.dtype());
+  const Tensor weight_of_a = further_input(ctx, a_->weight().tensor);
+  Tensor x = to(ctx, input, weight_of_a.dtype());
   if (dora_ && behaviour_.dora_is_variant) {
     result = add_dora(ctx, x, result);
   } else {
@@ -68,7 +70,7 @@ Tensor LoraLinear::on_4bit(Context& ctx, const Tensor& input) {
   result = clone(ctx, result);
   const DType result_dtype = result.dtype();
   const bool converts = !ctx.autocast.enabled;
-  Tensor x = converts ? to(ctx, input, a_->weight().tensor.dtype()) : input;
+  Tensor x = converts ? to(ctx, input, further_input(ctx, a_->weight().tensor).dtype()) : input;
   if (dora_ && behaviour_.dora_is_variant) {
     result = add_dora(ctx, x, result);
     return converts ? to(ctx, result, result_dtype) : result;

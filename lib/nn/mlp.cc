@@ -20,7 +20,8 @@ GatedMlp::GatedMlp(std::string name, Activation activation, MlpProjections proje
 }
 
 Tensor GatedMlp::activate(Context& ctx, const Tensor& x) {
-  return activation_ == Activation::silu ? silu(ctx, x) : gelu(ctx, x);
+  // act_fn has no object here: its result is told to hooks that stand on every module.
+  return further_input(ctx, activation_ == Activation::silu ? silu(ctx, x) : gelu(ctx, x));
 }
 
 Tensor GatedMlp::forward(Context& ctx, const Tensor& input) {

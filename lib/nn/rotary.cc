@@ -91,6 +91,7 @@ void RotaryEmbedding::look_at_length(Context& ctx) {
 RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Tensor& positions) {
   const Scoped name(ctx.module, label());
   const Scoped grad_mode(ctx.grad_enabled, false);
+  call(ctx, Tensor(), [](const Tensor& none) { return none; });  // hooks; none of its results wants a gradient
   const std::int64_t rows = positions.size(-1), width = shape_.width;
   if (behaviour_.place == RotaryPlace::attention_buffers) return kept_tables(ctx, like, rows);
   if (style_.looks_at_length) look_at_length(ctx);

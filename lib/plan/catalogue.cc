@@ -20,6 +20,7 @@ std::optional<NamedPlan> find_plan(std::string_view name) {
   if (name == "fsdp2-local-base") return named(Fsdp2{.ignored_params = Fsdp2Ignored::quantized});
   if (name == "zero1") return named(Zero{.stage = 1});
   if (name == "zero2") return named(Zero{.stage = 2});
+  if (name == "zero3") return named(Zero{.stage = 3, .overlap_comm = true});
   if (const Mistake* mistake = find_mistake(name)) return named(plan_of(*mistake));
   return std::nullopt;
 }

@@ -11,7 +11,7 @@
 namespace qlp {
 
 /// The plans that can be estimated, in the order in which they are reported.
-inline constexpr std::array<std::string_view, 13> kPlanNames{
+inline constexpr std::array<std::string_view, 14> kPlanNames{
     "single",
     "ddp",
     "fsdp1-full-shard",
@@ -25,6 +25,7 @@ inline constexpr std::array<std::string_view, 13> kPlanNames{
     "fsdp2-local-base",
     "zero1",
     "zero2",
+    "zero3",
 };
 
 /// These, and the mistakes, which are planned on request.
@@ -34,9 +35,6 @@ inline constexpr auto kAllPlanNames = [] {
   for (std::size_t i = 0; i < kMistakes.size(); ++i) names[kPlanNames.size() + i] = kMistakes[i].name;
   return names;
 }();
-
-/// Plans that exist in the libraries and are known by these names, but are not worked out here yet.
-inline constexpr std::array<std::string_view, 1> kPlansToCome{"zero3"};
 
 /// The plan of this name with its options at their defaults; none for any other name.
 std::optional<NamedPlan> find_plan(std::string_view name);

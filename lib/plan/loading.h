@@ -10,6 +10,7 @@ enum class LoadPath : std::uint8_t {
   gpu,          ///< every rank loads onto its GPU (device_map)
   host,         ///< into host memory; the runtime moves them
   through_gpu,  ///< quantized on the GPU one by one, then to the host
+  in_parts,     ///< each parameter is cut among the ranks as it is made (zero.Init)
 };
 
 /// FSDP with every parameter in its hands: those that it ignores it does not move.
@@ -18,11 +19,17 @@ constexpr bool loads_ram_efficiently(const ShardingPlan& plan) {
   return std::holds_alternative<Fsdp1>(plan) || (fsdp2 && fsdp2->ignored_params == Fsdp2Ignored::none);
 }
 
-/// The job's choice; where it leaves it open: rank 0 reads for all under FSDP (accelerate's RAM-efficient loading),
-/// else every rank loads onto its GPU. Never Loading::automatic.
+/// ZeRO-3 where transformers knows of it before it makes the model.
+constexpr bool loads_in_parts(const ShardingPlan& plan) {
+  const auto* zero = std::get_if<Zero>(&plan);
+  return zero && zero->stage == 3;
+}
+
+/// The job's choice; where it leaves it open: rank 0 reads for all under FSDP (accelerate's RAM-efficient loading) and
+/// ZeRO-3 (zero.Init), else every rank loads onto its GPU. Never Loading::automatic.
 constexpr Loading loading_under(Loading chosen, const ShardingPlan& plan) {
   if (chosen != Loading::automatic) return chosen;
-  return loads_ram_efficiently(plan) ? Loading::rank0 : Loading::gpu;
+  return loads_ram_efficiently(plan) || loads_in_parts(plan) ? Loading::rank0 : Loading::gpu;
 }
 
 /// RAM-efficient loading is FSDP's: without it every rank reads for itself. bitsandbytes quantizes on the GPU, and
@@ -32,6 +39,7 @@ inline LoadPath load_path(const JobSpec& job, const ShardingPlan& plan) {
   const Loading loading = loading_under(job.loading, plan);
   if (job.quantization)
     return loading == Loading::rank0 && loads_ram_efficiently(plan) ? LoadPath::through_gpu : LoadPath::gpu;
+  if (loading == Loading::rank0 && loads_in_parts(plan)) return LoadPath::in_parts;
   return loading == Loading::gpu ? LoadPath::gpu : LoadPath::host;
 }
 

@@ -80,7 +80,7 @@ Tensor matmul_4bit(Context& ctx, const Tensor& x, const FourBitWeight& weight, c
     out = product(ctx, x, *weight.state, bias, behaviour);
   }
   if (node) {
-    node->weight = weight;
+    node->weight = {weight.packed.alias(), weight.state};  // B.view(-1, 1)
     if (behaviour.keeps_input) node->input = x;
     if (bias.defined()) node->bias_dtype = bias.dtype();
   }

@@ -23,9 +23,13 @@ bool casts(const Tensor& tensor, DType dtype) {
 CausalLmOutput ZeroEngine::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                                    const Tensor& num_items, const RunOptions& options) {
   CausalLmOutput output = model.forward(ctx, ids, labels, num_items, options);
+  divide_gradients(output);
+  return output;
+}
+
+void ZeroEngine::divide_gradients(const CausalLmOutput& output) {
   divide_gradient_of(output.loss);
   divide_gradient_of(output.logits);
-  return output;
 }
 
 void ZeroEngine::backward(Context& ctx, const Tensor& loss, Optimizer& optimizer) {

@@ -133,6 +133,20 @@ void take_off_gpu(Context& ctx, Parameter& parameter, bool keeps) {
   parameter.tensor = empty(ctx, parameter.tensor.shape(), parameter.tensor.dtype(), Op::to_copy);
 }
 
+/// Under zero.Init every parameter is cut as soon as its module is there. Then module by module is gathered, filled by
+/// rank 0, broadcast and cut again (transformers integrations/deepspeed.py, _load_state_dict_into_zero3_model).
+void load_in_parts(Context& ctx, CausalLm& model, const std::vector<Parameter*>& order, const LoadOptions& options,
+                   ParameterCutter& cutter) {
+  model.visit([&](Module& module) {
+    for (const auto& parameter : module.own_parameters())
+      if (in_checkpoint(*parameter)) cutter.make(ctx, *parameter, options.dtype);
+    for (const Parameter* parameter : module.shared_parameters()) cutter.make_replaced(ctx, *parameter, options.dtype);
+  });
+  make_buffers(ctx, model, options.dtype, Place::device);
+  const std::vector<Tensor> files = map_files(ctx, order, options);  // every rank reads all of them
+  for (Parameter* parameter : order) cutter.fill(ctx, *parameter);
+}
+
 /// accelerate's dispatch_model: looks at the state dict (before 4.5x once more for every module that has hooks).
 void dispatch(Context& ctx, CausalLm& model, const LoadOptions& options) {
   const LoadBehaviour& behaviour = options.behaviour;
@@ -146,12 +160,17 @@ void dispatch(Context& ctx, CausalLm& model, const LoadOptions& options) {
 
 }  // namespace
 
-void load(Context& ctx, CausalLm& model, const LoadOptions& options, FourBitQuantizer* quantizer) {
+void load(Context& ctx, CausalLm& model, const LoadOptions& options, FourBitQuantizer* quantizer,
+          ParameterCutter* cutter) {
   const Scoped grad_mode(ctx.grad_enabled, false);
   const Scoped category(ctx.category, Category::parameters);
   const std::vector<Parameter*> order = load_order(model, options.dtype, options.behaviour.loader);
   if (options.path == LoadPath::host) {
     load_on_host(ctx, model, order, options);
+    return;
+  }
+  if (options.path == LoadPath::in_parts) {
+    load_in_parts(ctx, model, order, options, *cutter);
     return;
   }
   const std::vector<Tensor> files = map_files(ctx, order, options);

@@ -8,6 +8,7 @@
 #include "plan/loading.h"
 #include "plan/stack_profile.h"
 #include "quant/quantize.h"
+#include "shard/parameter_cutter.h"
 
 namespace qlp {
 
@@ -24,6 +25,8 @@ struct LoadOptions {
 };
 
 /// from_pretrained: weight by weight, quantized as they come where there is a quantizer.
-void load(Context& ctx, CausalLm& model, const LoadOptions& options, FourBitQuantizer* quantizer);
+/// `cutter` is asked where parameters are cut as they come.
+void load(Context& ctx, CausalLm& model, const LoadOptions& options, FourBitQuantizer* quantizer,
+          ParameterCutter* cutter);
 
 }  // namespace qlp

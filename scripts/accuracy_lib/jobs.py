@@ -26,7 +26,7 @@ ADAPTER_KEYS = {"r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "ta
 ADAPTER_NEUTRAL = {"bias": "none", "fan_in_fan_out": False, "init_lora_weights": True, "inference_mode": False, "task_type": "CAUSAL_LM"}
 CHECKPOINTING = {"none": False, "reentrant": {"use_reentrant": True}, "nonreentrant": {"use_reentrant": False}}
 PLANS = {"single", "ddp", "fsdp1-full-shard", "fsdp1-shard-grad-op", "fsdp1-no-shard", "fsdp1-hybrid-shard",
-         "fsdp1-hybrid-shard-zero2", "fsdp2", "fsdp2-no-reshard", "zero1", "zero2"}
+         "fsdp1-hybrid-shard-zero2", "fsdp2", "fsdp2-no-reshard", "zero1", "zero2", "zero3"}
 # Options of FSDP1 by the launcher's variables.
 FSDP1_VARIABLES = {
     "FSDP_BACKWARD_PREFETCH": ("backward_prefetch", str.lower),

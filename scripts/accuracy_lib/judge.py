@@ -121,10 +121,13 @@ def case_rows(record, job, answer, row):
     ours = answer.phases()
     for phase in phases:
         name = phase["phase"]
+        if name not in ours:
+            continue
         if name == "prepare" and job.plan.startswith("zero"):
-            continue  # DeepSpeed sets the peak counters back halfway (runtime/utils.py, see_memory_usage)
-        if name in ours:
-            rows.append(row("phase:" + name, tool.value(ours[name]["peak"], "allocated", False), phase["allocated"]))
+            # DeepSpeed resets PyTorch's peaks while it prepares (runtime/utils.py, see_memory_usage, on rank 0).
+            rows.append(row("phase:" + name, tool.value(ours[name]["held"], "allocated", False), phase["allocated_now"]))
+            continue
+        rows.append(row("phase:" + name, tool.value(ours[name]["peak"], "allocated", False), phase["allocated"]))
     return rows
 
 

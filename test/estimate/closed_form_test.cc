@@ -49,6 +49,15 @@ std::vector<NamedPlan> all_plans() {
                                                                                 .output_dtype = PolicyDType::none}}}};
   for (const auto name : kPlanNames) {
     plans.push_back(*find_plan(name));
+    if (name == "zero3") {
+      Zero cut = std::get<Zero>(plans.back().plan);
+      cut.reduce_bucket_size = 1000, cut.sub_group_size = 700, cut.stage3_prefetch_bucket_size = 5000;
+      cut.stage3_param_persistence_threshold = 80, cut.stage3_max_reuse_distance = 9000;
+      plans.push_back({"zero3 in small pieces", cut});
+      cut.offload_param.device = cut.offload_optimizer.device = OffloadDevice::cpu;
+      plans.push_back({"zero3 on the host", cut});
+      continue;
+    }
     if (auto* fsdp1 = std::get_if<Fsdp1>(&plans.back().plan)) {
       Fsdp1 other = *fsdp1;
       other.use_orig_params = !other.use_orig_params;

@@ -1,0 +1,90 @@
+#include "estimate/zero3_plan.h"
+
+#include <string>
+#include <utility>
+
+#include "base/refusal.h"
+#include "estimate/zero_plan.h"
+
+namespace qlp {
+namespace {
+
+void check_options(const Zero& plan, Diagnostics& refusals) {
+  const auto not_modelled = [&](bool used, const char* key) {
+    if (used)
+      refusals.push_back(refusal("not-supported", std::string(key) + " of ZeRO-3 is not worked out yet",
+                                 std::string("plans.zero3.") + key, "leave it out"));
+  };
+  not_modelled(plan.zero_hpz_partition_size > 1, "zero_hpz_partition_size");
+  not_modelled(plan.zero_quantized_weights, "zero_quantized_weights");
+  not_modelled(plan.zero_quantized_nontrainable_weights, "zero_quantized_nontrainable_weights");
+  not_modelled(plan.zero_quantized_gradients, "zero_quantized_gradients");
+  not_modelled(plan.stage3_module_granularity_threshold > 0, "stage3_module_granularity_threshold");
+  not_modelled(!plan.reduce_scatter, "reduce_scatter");
+  not_modelled(plan.offload_optimizer.device != OffloadDevice::none && plan.offload_optimizer.ratio < 1,
+               "offload_optimizer.ratio");
+}
+
+void check_training(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
+  if (job.training.gradient_checkpointing == GradientCheckpointing::nonreentrant)
+    refusals.push_back(refusal(
+        "zero3-nonreentrant-checkpointing",
+        "ZeRO-3 frees parameters between the forward pass and its repetition, which checkpointing without reentrance "
+        "stops at: 'Recomputed values for the following tensors have different metadata than during the forward pass'",
+        "training.gradient_checkpointing", "set use_reentrant to true"));
+  if (job.training.saves_model || job.training.evaluation)
+    refusals.push_back(refusal("not-supported", "evaluation and saving under ZeRO-3 are not worked out yet", "training",
+                               "leave save and evaluation out"));
+  const auto dtype = zero_module_dtype(job.training, plan);
+  if (dtype == DType::float16 || (!dtype && job.dtype != DType::float32))
+    refusals.push_back(refusal("not-supported", "ZeRO-3 is worked out for bf16, and for weights in float32, only",
+                               "training.mixed_precision", "set it to bf16"));
+}
+
+void check_adapter(const AdapterSpec& adapter, Diagnostics& refusals) {
+  if (adapter.use_dora)
+    refusals.push_back(refusal("not-supported", "DoRA under ZeRO-3 is not worked out yet", "adapter.use_dora",
+                               "plan fsdp2 instead"));
+  if (!adapter.modules_to_save.empty())
+    refusals.push_back(refusal("not-supported", "modules_to_save under ZeRO-3 is not worked out yet",
+                               "adapter.modules_to_save", "plan zero2 or fsdp2 instead"));
+}
+
+}  // namespace
+
+Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack) {
+  Diagnostics refusals = check_zero(job, plan);
+  check_options(plan, refusals);
+  check_training(job, plan, refusals);
+  if (job.adapter) check_adapter(*job.adapter, refusals);
+  if (has_errors(refusals)) return Unexpected{std::move(refusals)};
+
+  Zero3Options options;
+  const std::int64_t hidden = job.model.hidden_size;
+  options.world_size = job.cluster.world_size;
+  options.rank = rank;
+  options.module_dtype = zero_module_dtype(job.training, plan);
+  options.clips = zero_gradient_clipping(job.training, plan) > 0;
+  options.norms_decay = stack.norms_decay(job.model.family);
+  options.outer_modules = job.adapter ? 2 : 1;
+  // original_inv_freq is an attribute; in transformers 5 a buffer, too, which is cast (modeling_llama.py)
+  const RotaryBehaviour rotary = stack.model(job.model.family).rotary;
+  options.keeps_first_frequencies = rotary.place == RotaryPlace::decoder && !rotary.keeps_original;
+  options.reduce_bucket_size = zero_reduce_bucket_size(job.model, plan);
+  // transformers integrations/deepspeed.py, trainer_config_finalize
+  options.prefetch_bucket_size = plan.stage3_prefetch_bucket_size.value_or(hidden * hidden * 9 / 10);
+  options.param_persistence_threshold = plan.stage3_param_persistence_threshold.value_or(10 * hidden);
+  options.model_persistence_threshold = plan.stage3_model_persistence_threshold;
+  options.max_live_parameters = plan.stage3_max_live_parameters;
+  options.max_reuse_distance = plan.stage3_max_reuse_distance;
+  options.sub_group_size = plan.sub_group_size;
+  options.contiguous_gradients = plan.contiguous_gradients;
+  options.overlap_comm = plan.overlap_comm;
+  options.offload_param = plan.offload_param.device == OffloadDevice::cpu;
+  options.offload_optimizer = plan.offload_optimizer.device == OffloadDevice::cpu;
+  options.pin_param = plan.offload_param.pin_memory;
+  options.pin_gradients = plan.offload_optimizer.pin_memory;
+  return options;
+}
+
+}  // namespace qlp

@@ -1,0 +1,85 @@
+#include "shard/zero3.h"
+
+#include <utility>
+
+#include "optim/weight_decay.h"
+#include "tensor/collective.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+
+void Zero3Runtime::cut(Context& ctx, Parameter& parameter) {
+  params_.push_back(std::make_unique<Zero3Param>(ctx, parameter, params_.size(), options_));
+  of_parameter_.emplace(&parameter, params_.back().get());
+}
+
+/// In the dtype of DeepSpeed's configuration.
+void Zero3Runtime::make(Context& ctx, Parameter& parameter, DType dtype) {
+  parameter.tensor = empty(ctx, parameter.shape, options_.module_dtype.value_or(dtype), Op::parameter);
+  cut(ctx, parameter);
+}
+
+void Zero3Runtime::make_replaced(Context& ctx, const Parameter& parameter, DType dtype) {
+  Parameter stand_in = {.name = parameter.name, .role = parameter.role, .shape = parameter.shape};
+  stand_in.tensor = empty(ctx, parameter.shape, options_.module_dtype.value_or(dtype), Op::parameter);
+  replaced_.push_back(Zero3Param(ctx, stand_in, params_.size(), options_).partition());
+}
+
+void Zero3Runtime::fill(Context& ctx, Parameter& parameter) {
+  Zero3Param& param = *of_parameter_.at(&parameter);
+  param.all_gather(ctx);
+  communicate(ctx, Collective::broadcast, options_.group(), param.tensor());
+  param.free(ctx);
+}
+
+void Zero3Runtime::prepare(Context& ctx, CausalLm& model) {
+  const bool zero_init = !params_.empty();
+  replaced_.clear();  // see_memory_usage collects garbage
+  if (zero_init && options_.keeps_first_frequencies)
+    for (const ModuleBuffer& buffer : model.buffers())
+      if (!buffer.in_model_dtype) first_frequencies_.push_back(*buffer.tensor);
+  if (options_.module_dtype) cast_module(ctx, model, *options_.module_dtype);
+  ShardingRuntime::place_model(ctx, model);
+  std::vector<Zero3Param*> all;
+  std::vector<std::vector<Zero3Param*>> groups(2);  // with weight decay, without
+  for (Parameter* parameter : model.parameters()) {
+    if (!of_parameter_.contains(parameter)) cut(ctx, *parameter);
+    all.push_back(of_parameter_.at(parameter));
+    if (parameter->trainable) groups[has_weight_decay(*parameter, options_.norms_decay) ? 0 : 1].push_back(all.back());
+  }
+  std::erase_if(groups, [](const auto& group) { return group.empty(); });
+  coordinator_ = std::make_unique<Zero3Coordinator>(model, all, options_);
+  hooks_ = std::make_unique<Zero3Hooks>(*coordinator_);
+  hooks_->replaces_linear = zero_init;
+  model.visit([&](Module& module) { module.set_hooks(hooks_.get()); });
+  optimizer_ = std::make_unique<Zero3Optimizer>(ctx, groups, *coordinator_, all, options_);
+}
+
+void Zero3Runtime::begin_micro_step(Context& ctx, bool sync) {
+  ZeroEngine::begin_micro_step(ctx, sync);
+  optimizer_->gradients().set_boundary(sync);
+}
+
+void Zero3Runtime::zero_grad(Context& ctx, const std::vector<Tensor>& parameters) {
+  ShardingRuntime::zero_grad(ctx, parameters);
+  optimizer_->drop_unwaited();
+}
+
+/// The modules around the decoder have hooks, too: the model for causal language modelling, or those that PEFT puts
+/// around it, which call it without its hooks.
+CausalLmOutput Zero3Runtime::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
+                                     const Tensor& num_items, const RunOptions& options) {
+  coordinator_->reset_step(ctx);
+  hooks_->in_forward = true;
+  for (int i = 0; i < options_.outer_modules; ++i) coordinator_->fetch(ctx, nullptr);
+  CausalLmOutput output = model.forward(ctx, ids, labels, num_items, options);
+  for (int i = 0; i < options_.outer_modules; ++i) {
+    output.loss = hooks_->before_backward(ctx, std::move(output.loss));
+    output.logits = hooks_->before_backward(ctx, std::move(output.logits));
+  }
+  hooks_->in_forward = false;
+  divide_gradients(output);
+  return output;
+}
+
+}  // namespace qlp

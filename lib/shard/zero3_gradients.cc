@@ -1,0 +1,118 @@
+#include "shard/zero3_gradients.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/rounding.h"
+#include "shard/zero3_norm.h"
+#include "tensor/collective.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+
+Zero3Gradients::Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3Param*>>& groups,
+                               const Zero3Options& options)
+    : options_(options) {
+  const DType dtype = groups.front().front()->dtype();
+  if (options.contiguous_gradients) {
+    const Scoped category(ctx.category, Category::communication_buffers);
+    bucket_ = empty(ctx, {options.reduce_bucket_size}, dtype, Op::empty);
+  }
+  std::int64_t numel = 0;
+  for (const auto& group : groups)
+    for (const Zero3Param* param : group) numel += param->partition_numel();
+  {
+    const Scoped category(ctx.category, Category::gradients);
+    const Scoped place(ctx.place, options.gradient_place());
+    flat_ = empty(ctx, {numel}, dtype, Op::zeros);
+  }
+  for (const auto& group : groups) {
+    std::vector<Tensor> parts;
+    for (Zero3Param* param : group) parts.push_back(flat_.narrow(0, param->partition_numel()));
+    parts_.push_back(std::move(parts));
+    for (Zero3Param* param : group) add_hook(ctx, *param);
+  }
+}
+
+/// create_reduce_and_remove_grad_hooks: each parameter is whole while it gets its hook.
+void Zero3Gradients::add_hook(Context& ctx, Zero3Param& param) {
+  param.all_gather(ctx);
+  register_post_accumulate_hook(param.tensor(), [this, &param](Context& c) { ready(c, param); });
+  param.free(ctx);
+}
+
+/// reduce_independent_p_g_buckets_and_remove_grads, __add_grad_to_ipg_bucket
+void Zero3Gradients::ready(Context& ctx, Zero3Param& param) {
+  if (bucket_numel_ > 0 && bucket_numel_ + param.numel() > options_.reduce_bucket_size) reduce(ctx);
+  if (bucket_.defined() && bucket_numel_ + param.numel() <= options_.reduce_bucket_size) {
+    grad_of(param.tensor()).storage().record_stream(options_.reduce_stream());
+    set_grad(param.tensor(), bucket_.narrow(0, param.numel()).view(param.shape()));
+  }
+  in_bucket_.push_back(&param);
+  bucket_numel_ += param.numel();
+}
+
+/// __reduce_and_partition_ipg_grads
+void Zero3Gradients::reduce(Context& ctx) {
+  if (in_bucket_.empty()) return;
+  const Scoped stream(ctx.stream, options_.reduce_stream());
+  std::sort(in_bucket_.begin(), in_bucket_.end(), [](auto* a, auto* b) { return a->id() < b->id(); });
+  const Tensor reduced = reduce_scatter(ctx);
+  Tensor on_device;  // the name of the loop in Python outlives its turn
+  for (Zero3Param* param : in_bucket_) {
+    if (param->holds_data()) {
+      if (options_.offload_optimizer) offload_part(ctx, *param, on_device);
+      grad_of(param->tensor()).storage().record_stream(ctx.stream);
+    }
+    set_grad(param->tensor(), Tensor());
+  }
+  in_bucket_.clear();
+  bucket_numel_ = 0;
+}
+
+/// reduce_scatter_coalesced: the parts for each rank behind each other, with padding; a single gradient that can be cut
+/// evenly is reduced where it lies.
+Tensor Zero3Gradients::reduce_scatter(Context& ctx) const {
+  const Scoped category(ctx.category, Category::communication_buffers);
+  const std::int64_t world = options_.world_size;
+  const DType dtype = in_bucket_.front()->dtype();
+  if (in_bucket_.size() == 1 && in_bucket_.front()->numel() % world == 0) {
+    const Tensor& grad = grad_of(in_bucket_.front()->tensor());
+    communicate(ctx, Collective::reduce_scatter, options_.group(), grad);
+    return grad;
+  }
+  std::vector<Tensor> padding;
+  std::int64_t total = 0;
+  for (std::int64_t rank = 0; rank < world; ++rank)
+    for (const Zero3Param* param : in_bucket_) {
+      const std::int64_t part = ceil_div(param->numel(), world);
+      const std::int64_t filled = std::clamp<std::int64_t>(param->numel() - rank * part, 0, part);
+      if (filled < part) padding.push_back(empty(ctx, {part - filled}, dtype, Op::empty));
+      total += part;
+    }
+  Tensor flat = empty(ctx, {total}, dtype, Op::cat);
+  communicate(ctx, Collective::reduce_scatter, options_.group(), flat);
+  return flat;
+}
+
+/// partition_grads, where master weights live on the host: the part is copied there and back, its norm is taken on the
+/// way, and it goes to the gradient of the master weight.
+void Zero3Gradients::offload_part(Context& ctx, const Zero3Param& param, Tensor& on_device) {
+  const Scoped category(ctx.category, Category::gradient_temporaries);
+  const Shape part{param.partition_numel()};
+  const std::uint64_t bytes = bytes_of(part, flat_.dtype()).count();
+  copy_to_device(ctx, bytes);
+  on_device = empty(ctx, part, flat_.dtype(), Op::to_copy);
+  copy_to_host(ctx, bytes);
+  if (!boundary_) return;
+  norms_.push_back(buffered_norm(ctx, param.partition_numel()));
+  const Tensor wide = on_device.dtype() == DType::float32 ? on_device : empty(ctx, part, DType::float32, Op::to_copy);
+  copy_to_host(ctx, bytes_of(part, DType::float32).count());
+}
+
+void Zero3Gradients::finish_backward(Context& ctx) {
+  reduce(ctx);
+  ctx.device.synchronize();
+}
+
+}  // namespace qlp

@@ -1,0 +1,34 @@
+// What ZeRO stage 3 does around every module, forward and backward (deepspeed/runtime/zero/parameter_offload.py,
+// 0.18.3).
+#pragma once
+
+#include "autograd/zero3_linear.h"
+#include "shard/zero3_coordinator.h"
+
+namespace qlp {
+
+class Zero3Hooks final : public ForwardHooks {
+ public:
+  explicit Zero3Hooks(Zero3Coordinator& coordinator) : coordinator_(coordinator) {}
+
+  Tensor pre_forward(Context& ctx, Module& module, Tensor input) override;
+  Tensor post_forward(Context& ctx, Module& module, Tensor output) override;
+  /// Of an MLP and of a layer with an adapter: the result of an activation function, of dropout or of nn.Identity,
+  /// which are modules with hooks of their own. A parameter of another module: it is gathered.
+  Tensor further_input(Context& ctx, Module& module, Tensor input) override;
+  /// `output` with a hook behind it that fetches, for modules that have no object here.
+  Tensor before_backward(Context& ctx, Tensor output);
+
+  /// Between the hooks of the whole model: what modules read of each other is gathered only then.
+  bool in_forward = false;
+  /// torch.nn.functional.linear is DeepSpeed's (zero.Init).
+  bool replaces_linear = false;
+
+ private:
+  bool replaces_linear_of(const Module& module) const;
+
+  Zero3Coordinator& coordinator_;
+  Zero3LinearFunction linear_;
+};
+
+}  // namespace qlp

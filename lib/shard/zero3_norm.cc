@@ -1,0 +1,67 @@
+#include "shard/zero3_norm.h"
+
+#include <algorithm>
+
+#include "shard/zero_norm.h"
+#include "tensor/collective.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::int64_t kNormPiece = 250'000'000;  // buffer_size
+
+Tensor scalar(Context& ctx, Op op, DType dtype = DType::float64) { return empty(ctx, {}, dtype, op); }
+
+}  // namespace
+
+Tensor direct_norm(Context& ctx, const std::vector<Tensor>& gradients, const RankGroup& group) {
+  const Scoped category(ctx.category, Category::workspace);
+  std::vector<Tensor> norms;
+  for (const Tensor& gradient : gradients) norms.push_back(double_norm(ctx, gradient.numel()));
+  const Shape all{static_cast<std::int64_t>(norms.size())};
+  Tensor squares;
+  {
+    const Tensor stacked = empty(ctx, all, DType::float64, Op::stack);
+    squares = empty(ctx, all, DType::float64, Op::pow);
+  }
+  const Tensor sum = scalar(ctx, Op::sum);
+  squares.reset();
+  communicate(ctx, Collective::all_reduce, group, sum);
+  Tensor norm = scalar(ctx, Op::pow);
+  Tensor is_inf;
+  {
+    const Tensor magnitude = scalar(ctx, Op::abs);
+    is_inf = scalar(ctx, Op::eq, DType::boolean);
+  }
+  const Tensor is_nan = scalar(ctx, Op::ne, DType::boolean);
+  const Tensor either = scalar(ctx, Op::add, DType::boolean);
+  const Tensor err = scalar(ctx, Op::input, DType::float32);
+  norm = scalar(ctx, Op::where);
+  return norm;
+}
+
+Tensor buffered_norm(Context& ctx, std::int64_t numel) {
+  const Scoped category(ctx.category, Category::workspace);
+  Tensor norm;
+  for (std::int64_t done = 0; done < numel; done += kNormPiece) {
+    const Tensor piece = double_norm(ctx, std::min(kNormPiece, numel - done));
+    const Tensor square = scalar(ctx, Op::pow);
+    if (!norm.defined()) norm = square;
+  }
+  return scalar(ctx, Op::pow);
+}
+
+void total_of_norms(Context& ctx, std::size_t count, const RankGroup& group) {
+  const Scoped category(ctx.category, Category::workspace);
+  Tensor total;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Tensor square = scalar(ctx, Op::pow);
+    total = scalar(ctx, Op::add);
+  }
+  const Tensor sum = empty(ctx, {1}, DType::float32, Op::input);
+  communicate(ctx, Collective::all_reduce, group, sum);
+  const Tensor norm = scalar(ctx, Op::pow, DType::float32);
+}
+
+}  // namespace qlp

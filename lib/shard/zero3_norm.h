@@ -1,0 +1,19 @@
+// Norms of gradients as DeepSpeed takes them: in double precision (deepspeed/runtime/zero/stage3.py, 0.18.3).
+#pragma once
+
+#include <vector>
+
+#include "tensor/context.h"
+#include "tensor/work.h"
+
+namespace qlp {
+
+/// get_grad_norm_direct: of these gradients together, summed over the ranks.
+Tensor direct_norm(Context& ctx, const std::vector<Tensor>& gradients, const RankGroup& group);
+/// _constant_buffered_norm2: of one gradient, in pieces.
+Tensor buffered_norm(Context& ctx, std::int64_t numel);
+/// complete_grad_norm_calculation_for_cpu_offload: of `count` gradients whose norms are known; the result is on the
+/// host.
+void total_of_norms(Context& ctx, std::size_t count, const RankGroup& group);
+
+}  // namespace qlp

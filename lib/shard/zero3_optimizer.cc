@@ -1,0 +1,197 @@
+#include "shard/zero3_optimizer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "autograd/node.h"
+#include "shard/zero3_norm.h"
+#include "tensor/collective.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+std::int64_t partition_numel(const std::vector<Zero3Param*>& params) {
+  std::int64_t numel = 0;
+  for (const Zero3Param* param : params) numel += param->partition_numel();
+  return numel;
+}
+
+/// A copy between places of values that are converted on the way, which the host does.
+void move(Context& ctx, const Shape& part, bool from_host, bool to_host) {
+  if (from_host && !to_host) copy_to_device(ctx, bytes_of(part, DType::float32).count());
+  if (!from_host && to_host) copy_to_host(ctx, bytes_of(part, DType::float32).count());
+}
+
+void put_into(const Tensor& flat, const std::vector<Zero3Param*>& params) {
+  for (Zero3Param* param : params) param->set_partition(flat.narrow(0, param->partition_numel()));
+}
+
+/// mark_persistent_parameters
+std::vector<Zero3Param*> mark_persistent(const std::vector<Zero3Param*>& all, const Zero3Options& options) {
+  std::vector<Zero3Param*> persistent;
+  std::int64_t total = 0;
+  for (Zero3Param* param : all) {
+    if (param->numel() > options.model_persistence_threshold - total) continue;
+    if (param->numel() > options.param_persistence_threshold) continue;
+    param->persists = true;
+    persistent.push_back(param);
+    total += param->numel();
+  }
+  return persistent;
+}
+
+}  // namespace
+
+Zero3Optimizer::Zero3Optimizer(Context& ctx, const std::vector<std::vector<Zero3Param*>>& groups,
+                               Zero3Coordinator& coordinator, const std::vector<Zero3Param*>& all,
+                               const Zero3Options& options)
+    : options_(options),
+      coordinator_(coordinator),
+      persistent_(mark_persistent(all, options)),
+      dtype_(groups.front().front()->dtype()) {
+  const Scoped grad_mode(ctx.grad_enabled, false);
+  if (!options.offload_optimizer) {
+    const Scoped category(ctx.category, Category::workspace);
+    nan_tracker_ = empty(ctx, {1}, DType::boolean, Op::zeros);
+  }
+  for (const auto& group : groups) cut_into_sub_groups(group);
+  flatten_partitions(ctx, groups);
+  make_masters(ctx);
+  init_gradients(ctx);
+  gradients_ = std::make_unique<Zero3Gradients>(ctx, groups_, options);
+}
+
+std::vector<TrainedTensor> Zero3Optimizer::trained() const {
+  std::vector<TrainedTensor> out;
+  for (std::size_t i = 0; i < groups_.size(); ++i) out.push_back({&groups_[i].front()->parameter(), masters_[i]});
+  return out;
+}
+
+/// _create_fp16_sub_groups
+void Zero3Optimizer::cut_into_sub_groups(const std::vector<Zero3Param*>& group) {
+  if (options_.sub_group_size >= partition_numel(group)) {
+    groups_.push_back(group);
+    return;
+  }
+  std::vector<Zero3Param*> sub_group;
+  for (Zero3Param* param : group) {
+    sub_group.push_back(param);
+    if (partition_numel(sub_group) < options_.sub_group_size && param != group.back()) continue;
+    groups_.push_back(std::exchange(sub_group, {}));
+  }
+}
+
+/// defragment: into one buffer by way of the host, so that nothing is held twice. Parts on the host: into a pinned
+/// buffer for each of the optimizer's groups (_create_param_groups_fp16_flat_cpu_memory).
+void Zero3Optimizer::flatten_partitions(Context& ctx, const std::vector<std::vector<Zero3Param*>>& groups) const {
+  const Scoped category(ctx.category, groups.front().front()->category());
+  if (options_.offload_param) {
+    const Scoped place(ctx.place, Place::pinned);
+    for (const auto& group : groups) put_into(empty(ctx, {partition_numel(group)}, dtype_, Op::flat_parameter), group);
+    return;
+  }
+  std::int64_t numel = 0;
+  for (const auto& group : groups) numel += partition_numel(group);
+  const std::uint64_t bytes = bytes_of(Shape{numel}, dtype_).count();
+  {
+    const Scoped place(ctx.place, Place::host);
+    const Tensor on_host = empty(ctx, {numel}, dtype_, Op::empty);
+    copy_to_host(ctx, bytes);
+    for (const auto& group : groups)
+      for (Zero3Param* param : group) param->set_partition(Tensor());
+    ctx.device.empty_cache();
+  }
+  copy_to_device(ctx, bytes);
+  const Tensor flat = empty(ctx, {numel}, dtype_, Op::flat_parameter);
+  for (const auto& group : groups) put_into(flat, group);
+}
+
+/// _create_fp32_partitions: what is converted is copied once more, and held until the next has been converted.
+void Zero3Optimizer::make_masters(Context& ctx) {
+  const Scoped category(ctx.category, Category::optimizer_state);
+  const Scoped place(ctx.place, options_.master_place());
+  const bool converts = dtype_ != DType::float32 || options_.offload_param != options_.offload_optimizer;
+  Tensor converted;
+  for (const auto& group : groups_) {
+    const Shape part{partition_numel(group)};
+    move(ctx, part, options_.offload_param, options_.offload_optimizer);
+    if (converts) converted = empty(ctx, part, DType::float32, Op::to_copy);
+    masters_.push_back(empty(ctx, part, DType::float32, Op::clone));
+    set_requires_grad(masters_.back(), true);
+  }
+}
+
+/// initialize_optimizer_states: a buffer of the size of the largest sub group stands for gradients for a moment. On the
+/// host every sub group has its own for good.
+void Zero3Optimizer::init_gradients(Context& ctx) const {
+  std::int64_t largest = 0;
+  for (const auto& group : groups_) largest = std::max(largest, partition_numel(group));
+  const Scoped category(ctx.category, Category::gradients);
+  const Scoped place(ctx.place, options_.gradient_place());
+  const Tensor buffer = empty(ctx, {largest}, DType::float32, Op::zeros);
+  if (!options_.offload_optimizer) return;
+  for (const Tensor& master : masters_) set_grad(master, empty(ctx, master.shape(), DType::float32, Op::zeros));
+}
+
+/// The norm of each sub group, and of all of them.
+void Zero3Optimizer::take_norm(Context& ctx) {
+  if (options_.offload_optimizer) {
+    for (const auto& group : groups_) total_of_norms(ctx, group.size(), options_.group());
+    return;  // on the host from here on
+  }
+  const Scoped category(ctx.category, Category::workspace);
+  std::vector<Tensor> norms;
+  for (std::size_t group = 0; group < groups_.size(); ++group)
+    norms.push_back(direct_norm(ctx, gradients_->parts(group), options_.group()));
+  {
+    const Tensor stacked = empty(ctx, {static_cast<std::int64_t>(norms.size())}, DType::float64, Op::stack);
+    scaled_norm_ = empty(ctx, {}, DType::float64, Op::linear_norm);
+  }
+  norm_ = empty(ctx, {}, DType::float64, Op::div);
+}
+
+/// _prepare_fp32_grad_for_sub_group
+void Zero3Optimizer::prepare_gradient(Context& ctx, std::size_t group) {
+  const Scoped category(ctx.category, Category::gradients);
+  const Shape part{partition_numel(groups_[group])};
+  Tensor flat = gradients_->parts(group).size() == 1 ? gradients_->parts(group).front()
+                                                     : empty(ctx, part, dtype_, Op::cat);
+  if (flat.dtype() != DType::float32) flat = empty(ctx, part, DType::float32, Op::to_copy);
+  set_grad(masters_[group], std::move(flat));
+}
+
+/// unscale_and_clip_grads: the factor, from the norm.
+void Zero3Optimizer::clip(Context& ctx) const {
+  const Scoped category(ctx.category, Category::workspace);
+  const auto scalar = [&](Op op) { return empty(ctx, {}, DType::float64, op); };
+  Tensor clip = scalar(Op::div);
+  clip = scalar(Op::add);
+  clip = scalar(Op::div);
+  clip = scalar(Op::clamp);
+  const Tensor combined = scalar(Op::mul);
+  const Tensor factor = scalar(Op::reciprocal);
+}
+
+void Zero3Optimizer::step(Context& ctx, Optimizer& optimizer) {
+  const Scoped grad_mode(ctx.grad_enabled, false);
+  coordinator_.release_all(ctx);
+  take_norm(ctx);
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    if (!options_.offload_optimizer) prepare_gradient(ctx, group);
+    if (!options_.offload_optimizer && options_.clips) clip(ctx);
+    optimizer.step(ctx);
+    move(ctx, masters_[group].shape(), options_.offload_optimizer, options_.offload_param);
+    if (!options_.offload_optimizer) set_grad(masters_[group], Tensor());
+  }
+  scaled_norm_.reset();
+  gather_persistent(ctx);
+  gradients_->drop_norms();
+}
+
+void Zero3Optimizer::gather_persistent(Context& ctx) {
+  if (persistent_.size() == 1) persistent_.front()->all_gather(ctx);
+  if (persistent_.size() > 1) unwaited_ = gather_blocking(ctx, persistent_, options_);
+}
+
+}  // namespace qlp

@@ -1,0 +1,49 @@
+// What DeepSpeedZeroOptimizer_Stage3 is set up with (deepspeed/runtime/zero/stage3.py, config.py, 0.18.3). Sizes of
+// buckets and thresholds are in elements.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "base/dtype.h"
+#include "tensor/storage.h"
+#include "tensor/work.h"
+
+namespace qlp {
+
+struct Zero3Options {
+  std::int64_t world_size = 1;
+  std::int64_t rank = 0;
+  /// The engine casts the module to it (bf16 enabled); none: parameters stay as they are.
+  std::optional<DType> module_dtype;
+  bool clips = true;         ///< gradient_clipping > 0
+  bool norms_decay = false;  ///< which parameters the Trainer puts into the group with weight decay
+  int outer_modules = 1;     ///< that are called around the decoder
+  /// The rotary module knows its frequencies by a second name, which a cast of the module leaves alone.
+  bool keeps_first_frequencies = false;
+
+  std::int64_t reduce_bucket_size = 500'000'000;
+  std::int64_t prefetch_bucket_size = 50'000'000;
+  std::int64_t max_live_parameters = 1'000'000'000;
+  std::int64_t max_reuse_distance = 1'000'000'000;
+  std::int64_t param_persistence_threshold = 100'000;
+  std::int64_t model_persistence_threshold = std::numeric_limits<std::int64_t>::max();
+  std::int64_t sub_group_size = 1'000'000'000;
+  bool contiguous_gradients = true;
+  /// Gathers and reductions have streams of their own.
+  bool overlap_comm = true;
+  bool offload_param = false;      ///< parts of parameters live on the host
+  bool offload_optimizer = false;  ///< master weights, gradients and states live on the host
+  bool pin_param = false, pin_gradients = false;  ///< pin_memory of either
+
+  Place param_place() const { return !offload_param ? Place::device : pin_param ? Place::pinned : Place::host; }
+  Place master_place() const { return offload_optimizer ? Place::host : Place::device; }
+  Place gradient_place() const { return offload_optimizer && pin_gradients ? Place::pinned : master_place(); }
+
+  RankGroup group() const { return {.size = world_size}; }
+  StreamId gather_stream() const { return overlap_comm ? 1 : 0; }
+  StreamId reduce_stream() const { return overlap_comm ? 2 : 0; }
+};
+
+}  // namespace qlp

@@ -1,0 +1,53 @@
+#include "shard/zero3_param.h"
+
+#include "autograd/node.h"
+#include "base/rounding.h"
+#include "shard/zero3_gather.h"
+#include "tensor/collective.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+
+Zero3Param::Zero3Param(Context& ctx, Parameter& parameter, std::size_t id, const Zero3Options& options)
+    : parameter_(&parameter), id_(id), options_(&options), shape_(parameter.tensor.shape()), dtype_(parameter.tensor.dtype()),
+      category_(parameter.tensor.storage().label().category), partition_numel_(ceil_div(numel(), options.world_size)) {
+  communicate(ctx, Collective::broadcast, options.group(), parameter.tensor);
+  {
+    const Scoped category(ctx.category, category_);
+    const Scoped place(ctx.place, options.param_place());
+    partition_ = empty(ctx, {partition_numel_}, dtype_, Op::flat_parameter);
+  }
+  if (options.offload_param) copy_to_host(ctx, bytes_of(Shape{partition_numel_}, dtype_).count());
+  free(ctx);
+}
+
+Zero3Param::~Zero3Param() = default;
+
+bool Zero3Param::holds_data() const { return partition_numel_ * options_->rank < numel(); }
+
+void Zero3Param::show(const Tensor& data) { set_data(tensor(), data.narrow(0, numel()).view(shape_)); }
+
+void Zero3Param::all_gather(Context& ctx) {
+  const Scoped category(ctx.category, Category::gathered_weights);
+  const Tensor flat = empty(ctx, {partition_numel_ * options_->world_size}, dtype_, Op::all_gather);
+  if (partition_.on_host()) copy_to_device(ctx, bytes_of(Shape{partition_numel_}, dtype_).count());
+  communicate(ctx, Collective::all_gather, options_->group(), flat);
+  set_data(tensor(), empty(ctx, shape_, dtype_, Op::unsharded_parameter));
+  status = Zero3Status::available;
+}
+
+void Zero3Param::free(Context& ctx) {
+  tensor().storage().record_stream(ctx.stream);
+  set_data(tensor(), empty(ctx, {0}, dtype_, Op::empty));
+  status = Zero3Status::not_available;
+}
+
+Tensor partition_on_device(Context& ctx, const Zero3Param& param) {
+  if (!param.partition().on_host()) return param.partition();
+  const Shape part{param.partition_numel()};
+  copy_to_device(ctx, bytes_of(part, param.dtype()).count());
+  const Scoped category(ctx.category, Category::gathered_weights);
+  return empty(ctx, part, param.dtype(), Op::to_copy);
+}
+
+}  // namespace qlp

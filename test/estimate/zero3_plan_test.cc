@@ -1,0 +1,129 @@
+#include "estimate/zero3_plan.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "estimate/dry_run.h"
+#include "estimate/rank_report.h"
+#include "plan/catalogue.h"
+
+namespace qlp {
+namespace {
+
+/// Llama-3.2-1B cut to three layers, on rank 0 of 4, weights from the host, stack 2025-10 (deepspeed 0.18.3).
+JobSpec three_layers() {
+  JobSpec job;
+  ModelSpec& model = job.model;
+  model.hidden_size = 2048, model.intermediate_size = 8192, model.num_hidden_layers = 3, model.vocab_size = 128'256;
+  model.num_attention_heads = 32, model.num_key_value_heads = 8, model.head_dim = 64;
+  model.max_position_embeddings = 131'072, model.tie_word_embeddings = true;
+  job.loading = Loading::cpu;
+  job.training.seq_len = 128;
+  job.training.bf16 = true;
+  job.cluster.world_size = 4;
+  job.cluster.gpu.capacity = Bytes{std::uint64_t{80} << 30};
+  job.stack = {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
+  return job;
+}
+
+JobSpec lora_job() {
+  JobSpec job = three_layers();
+  job.adapter.emplace();
+  job.adapter->r = 8;
+  job.adapter->target_modules = {"q_proj", "v_proj"};
+  return job;
+}
+
+Zero zero3() {
+  Zero plan = std::get<Zero>(find_plan("zero3")->plan);
+  plan.reduce_bucket_size = 20'000'000;
+  return plan;
+}
+
+std::vector<std::string> refused(const JobSpec& job, const Zero& plan) {
+  std::vector<std::string> codes;
+  const auto options = zero3_options(job, plan, 0, StackProfile(job.stack));
+  if (!options)
+    for (const Diagnostic& diagnostic : options.error()) codes.push_back(diagnostic.code);
+  return codes;
+}
+
+/// Requested bytes at the peak of training, and at the end of the run.
+struct Figures {
+  std::uint64_t peak = 0, end = 0;
+  friend bool operator==(const Figures&, const Figures&) = default;
+};
+
+Figures run(const JobSpec& job, const Zero& plan) {
+  const auto run = dry_run(job, plan, 0);
+  REQUIRE(run);
+  return {rank_report(*run, 0, false).training_peak.figures.requested.count(), run->end.requested.current};
+}
+
+}  // namespace
+
+TEST_CASE("estimate/zero3_plan: what the oracle records, to the byte") {
+  CHECK(run(lora_job(), zero3()) == Figures{1'747'301'025, 280'593'993});
+  JobSpec full = three_layers();
+  full.training.gradient_checkpointing = GradientCheckpointing::reentrant;
+  full.training.gradient_accumulation_steps = 2;
+  CHECK(run(full, zero3()) == Figures{3'938'987'621, 1'837'607'497});
+}
+
+TEST_CASE("estimate/zero3_plan: sizes that are left to the Trainer follow the width of the model") {
+  JobSpec job = lora_job();
+  Zero plan;
+  plan.stage = 3;
+  plan.reduce_bucket_size.reset(), plan.stage3_prefetch_bucket_size.reset();
+  plan.stage3_param_persistence_threshold.reset();
+  const auto options = zero3_options(job, plan, 2, StackProfile(job.stack));
+  REQUIRE(options);
+  CHECK(options->reduce_bucket_size == 2048 * 2048);
+  CHECK(options->prefetch_bucket_size == 3'774'873);  // int(0.9 * hidden_size * hidden_size)
+  CHECK(options->param_persistence_threshold == 20'480);
+  CHECK(options->rank == 2);
+  CHECK(options->module_dtype == DType::bfloat16);
+  CHECK(options->outer_modules == 2);
+}
+
+TEST_CASE("estimate/zero3_plan: zero.Init makes the model in parts, as the oracle records it") {
+  JobSpec job = three_layers();
+  job.model.num_hidden_layers = 2;
+  job.loading = Loading::rank0;
+  job.training.gradient_checkpointing = GradientCheckpointing::reentrant;
+  CHECK(run(job, zero3()) == Figures{3'170'882'277, 1'594'313'417});
+  const auto whole_run = dry_run(job, zero3(), 0);
+  const Phase& load = whole_run->timeline.phases().front();
+  CHECK(load.name == "load");
+  CHECK(load.requested.bytes == 1'374'164'096);  // the table of embeddings twice while it is gathered
+  CHECK(load.end.requested.current == 323'490'944);
+}
+
+TEST_CASE("estimate/zero3_plan: what cannot run, or is not worked out, is refused with its reason") {
+  JobSpec job = lora_job();
+  Zero plan = zero3();
+  using Codes = std::vector<std::string>;
+  CHECK(refused(job, plan).empty());
+  SUBCASE("checkpointing without reentrance") {
+    job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
+    CHECK(refused(job, plan) == Codes{"zero3-nonreentrant-checkpointing"});
+  }
+  SUBCASE("16-bit weights without bf16") {
+    job.training.bf16 = false;
+    CHECK(refused(job, plan) == Codes{"not-supported"});
+    job.dtype = DType::float32;
+    CHECK(refused(job, plan).empty());
+  }
+  SUBCASE("options one by one, all at once") {
+    plan.zero_hpz_partition_size = 8;
+    plan.zero_quantized_weights = true;
+    plan.offload_param.device = OffloadDevice::nvme;
+    job.adapter->use_dora = true;
+    CHECK(refused(job, plan) == Codes{"zero-nvme", "not-supported", "not-supported", "not-supported"});
+  }
+}
+
+}  // namespace qlp
