@@ -287,8 +287,8 @@ class FlatGroups {
   bool offloads_ = false;
 };
 
-/// ZeRO-3: every weight in equal flat parts, those of trained ones with float32 master weights by sub groups. Small ones
-/// are whole between steps.
+/// ZeRO-3: every weight in equal flat parts, those of trained ones with float32 master weights by sub groups. Small
+/// ones are whole between steps.
 class Parts {
  public:
   explicit Parts(const Zero3Options& options) : options_(options) {}

@@ -71,9 +71,13 @@ PlanReport play(const JobSpec& job, const NamedPlan& plan, const EstimateOptions
     if (rank == 0) report.host = host_memory(job, plan, *run);
     if (rank == ranks.front()) {
       if (run->managed_state > Bytes{}) report.outside.push_back(paged_optimizer_state(run->managed_state));
-      const std::vector<StepPhase> step = last_step(*run, job.training);
+    }
+    const std::vector<StepPhase> step = last_step(*run, job.training);
+    const std::optional<StepTime> time = step_time(step, job.cluster);
+    const bool slower = time && (!report.step_time || time->lower_bound > report.step_time->lower_bound);
+    if (rank == ranks.front() || slower) {  // the others wait for the slowest
+      report.step_time = time;
       report.communication = communication_of(step);
-      report.step_time = step_time(step, job.cluster);
     }
     PlayedRank played = play_rank(job, *run, rank, report.outside, options);
     report.ranks.push_back(std::move(played.report));

@@ -2,11 +2,13 @@
 
 #include <memory>
 
+#include "base/refusal.h"
 #include "estimate/fsdp1_plan.h"
 #include "estimate/fsdp2_plan.h"
 #include "estimate/model_options.h"
 #include "estimate/runtimes.h"
 #include "estimate/weight_list.h"
+#include "estimate/zero3_plan.h"
 #include "model/target_matching.h"
 #include "plan/placement.h"
 #include "shard/fsdp1_wrap.h"
@@ -69,8 +71,15 @@ std::vector<WrapUnit> units_of(const JobSpec& job, const ShardingPlan& plan, Cau
   return out;
 }
 
-Placement placement_of(const ShardingPlan& plan, const WeightTraits& traits) {
-  if (is_sharded(plan, traits)) return Placement::sharded;
+/// Parameters up to this size stay whole under ZeRO-3.
+std::int64_t persistent_elements(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
+  const auto* zero = std::get_if<Zero>(&plan);
+  if (!zero || zero->stage != 3) return 0;
+  return zero3_options(job, *zero, 0, stack)->param_persistence_threshold;
+}
+
+Placement placement_of(const ShardingPlan& plan, const WeightTraits& traits, bool persists) {
+  if (is_sharded(plan, traits)) return persists ? Placement::replicated : Placement::sharded;
   const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
   return fsdp2 && is_ignored(fsdp2->ignored_params, traits.trained, traits.packed) ? Placement::ignored
                                                                                    : Placement::replicated;
@@ -79,6 +88,9 @@ Placement placement_of(const ShardingPlan& plan, const WeightTraits& traits) {
 }  // namespace
 
 Result<ShardMap> shard_map(const JobSpec& job, const NamedPlan& plan) {
+  if (job.cluster.mesh != Mesh{})
+    return Unexpected{Diagnostics{refusal("not-supported", "the map of a model that a mesh cuts is not worked out yet",
+                                          "cluster.mesh", "leave the mesh out")}};
   const StackProfile stack(job.stack);
   const auto runtime = make_runtime(job, plan.plan, 0, stack);
   if (!runtime) return Unexpected{runtime.error()};
@@ -91,17 +103,19 @@ Result<ShardMap> shard_map(const JobSpec& job, const NamedPlan& plan) {
   map.units = units_of(job, plan.plan, model, stack);
   const auto weights = list_weights(job, stack.load());  // in the order of named_parameters() too
   const PeftNames names(job);
+  const std::int64_t persistent = persistent_elements(job, plan.plan, stack);
   std::size_t i = 0;
   for (const Parameter* parameter : model.parameters()) {
     const ListedWeight& weight = weights.at(i++);
-    map.parameters.push_back({.name = names.parameter(*parameter),
-                              .role = parameter->role,
-                              .dtype = weight.dtype,
-                              .elements = weight.elements,
-                              .trainable = weight.trained,
-                              .quantized = weight.kind == WeightKind::packed,
-                              .placement = placement_of(plan.plan, {.trained = weight.trained,
-                                                                    .packed = weight.kind == WeightKind::packed})});
+    map.parameters.push_back(
+        {.name = names.parameter(*parameter),
+         .role = parameter->role,
+         .dtype = weight.dtype,
+         .elements = weight.elements,
+         .trainable = weight.trained,
+         .quantized = weight.kind == WeightKind::packed,
+         .placement = placement_of(plan.plan, {.trained = weight.trained, .packed = weight.kind == WeightKind::packed},
+                                   weight.stored() <= persistent)});
   }
   return map;
 }

@@ -43,8 +43,8 @@ void check_training(const JobSpec& job, const Zero& plan, Diagnostics& refusals)
 
 void check_adapter(const AdapterSpec& adapter, Diagnostics& refusals) {
   if (adapter.use_dora)
-    refusals.push_back(refusal("not-supported", "DoRA under ZeRO-3 is not worked out yet", "adapter.use_dora",
-                               "plan fsdp2 instead"));
+    refusals.push_back(
+        refusal("not-supported", "DoRA under ZeRO-3 is not worked out yet", "adapter.use_dora", "plan fsdp2 instead"));
   if (!adapter.modules_to_save.empty())
     refusals.push_back(refusal("not-supported", "modules_to_save under ZeRO-3 is not worked out yet",
                                "adapter.modules_to_save", "plan zero2 or fsdp2 instead"));
@@ -56,6 +56,9 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
   Diagnostics refusals = check_zero(job, plan);
   check_options(plan, refusals);
   check_training(job, plan, refusals);
+  if (job.model.experts)
+    refusals.push_back(refusal("not-supported", "mixtures of experts under ZeRO-3 are not worked out yet", "model",
+                               "plan fsdp2 instead"));
   if (job.adapter) check_adapter(*job.adapter, refusals);
   if (has_errors(refusals)) return Unexpected{std::move(refusals)};
 

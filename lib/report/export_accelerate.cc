@@ -33,6 +33,11 @@ class Writer {
 
   Result<std::string> write() {
     line("compute_environment", "LOCAL_MACHINE");
+    if (job_.cluster.mesh != Mesh{})
+      missing_.push_back(refusal("not-in-accelerate",
+                                 "a mesh of tensor, context, pipeline or expert parallelism is not "
+                                 "exported yet",
+                                 "cluster.mesh", "set it up in the training script"));
     std::visit([&](const auto& options) { body(options); }, plan_.plan);
     cluster();
     if (has_errors(missing_)) return Unexpected{std::move(missing_)};

@@ -63,7 +63,7 @@ class Zero3Coordinator {
   std::vector<Use> param_order_;
   std::deque<Use> queue_;  ///< uses to come, fetched from the front
   std::unordered_map<const Zero3Param*, std::int64_t> last_fetched_for_;
-  std::int64_t available_ = 0;  ///< elements, as the library counts them
+  std::int64_t available_ = 0;        ///< elements, as the library counts them
   std::int64_t ongoing_fetches_ = 0;  ///< whose events have not been waited for
   std::map<std::pair<const Module*, std::int64_t>, std::vector<Zero3Param*>> to_release_;  ///< kept for good
 };

@@ -155,8 +155,8 @@ void Zero3Optimizer::take_norm(Context& ctx) {
 void Zero3Optimizer::prepare_gradient(Context& ctx, std::size_t group) {
   const Scoped category(ctx.category, Category::gradients);
   const Shape part{partition_numel(groups_[group])};
-  Tensor flat = gradients_->parts(group).size() == 1 ? gradients_->parts(group).front()
-                                                     : empty(ctx, part, dtype_, Op::cat);
+  Tensor flat =
+      gradients_->parts(group).size() == 1 ? gradients_->parts(group).front() : empty(ctx, part, dtype_, Op::cat);
   if (flat.dtype() != DType::float32) flat = empty(ctx, part, DType::float32, Op::to_copy);
   set_grad(masters_[group], std::move(flat));
 }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "optim/optimizer.h"
+#include "shard/sharding_runtime.h"
 #include "shard/zero3_coordinator.h"
 #include "shard/zero3_gradients.h"
-#include "shard/sharding_runtime.h"
 
 namespace qlp {
 
@@ -41,7 +41,7 @@ class Zero3Optimizer {
   Zero3Coordinator& coordinator_;
   std::vector<Zero3Param*> persistent_;
   std::vector<std::vector<Zero3Param*>> groups_;  ///< sub groups
-  DType dtype_;  ///< of the parameters
+  DType dtype_;                                   ///< of the parameters
   Tensor nan_tracker_;
   std::vector<Tensor> masters_;
   std::unique_ptr<Zero3Gradients> gradients_;

@@ -33,8 +33,8 @@ struct Zero3Options {
   bool contiguous_gradients = true;
   /// Gathers and reductions have streams of their own.
   bool overlap_comm = true;
-  bool offload_param = false;      ///< parts of parameters live on the host
-  bool offload_optimizer = false;  ///< master weights, gradients and states live on the host
+  bool offload_param = false;                     ///< parts of parameters live on the host
+  bool offload_optimizer = false;                 ///< master weights, gradients and states live on the host
   bool pin_param = false, pin_gradients = false;  ///< pin_memory of either
 
   Place param_place() const { return !offload_param ? Place::device : pin_param ? Place::pinned : Place::host; }

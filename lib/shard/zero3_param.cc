@@ -9,8 +9,13 @@
 namespace qlp {
 
 Zero3Param::Zero3Param(Context& ctx, Parameter& parameter, std::size_t id, const Zero3Options& options)
-    : parameter_(&parameter), id_(id), options_(&options), shape_(parameter.tensor.shape()), dtype_(parameter.tensor.dtype()),
-      category_(parameter.tensor.storage().label().category), partition_numel_(ceil_div(numel(), options.world_size)) {
+    : parameter_(&parameter),
+      id_(id),
+      options_(&options),
+      shape_(parameter.tensor.shape()),
+      dtype_(parameter.tensor.dtype()),
+      category_(parameter.tensor.storage().label().category),
+      partition_numel_(ceil_div(numel(), options.world_size)) {
   communicate(ctx, Collective::broadcast, options.group(), parameter.tensor);
   {
     const Scoped category(ctx.category, category_);

@@ -51,9 +51,9 @@ class Zero3Param {
   void free(Context& ctx);
 
   Zero3Status status = Zero3Status::available;
-  bool persists = false;            ///< never freed while training; partitioned for the optimizer's step
-  std::set<const Module*> users;    ///< ds_active_sub_modules
-  Ref<Zero3Gather> inflight;        ///< the gathering that it waits for
+  bool persists = false;          ///< never freed while training; partitioned for the optimizer's step
+  std::set<const Module*> users;  ///< ds_active_sub_modules
+  Ref<Zero3Gather> inflight;      ///< the gathering that it waits for
 
  private:
   Parameter* parameter_;

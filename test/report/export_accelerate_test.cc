@@ -1,0 +1,25 @@
+#include "report/export_accelerate.h"
+
+#include <doctest/doctest.h>
+
+#include "plan/catalogue.h"
+#include "report/sample_report.h"
+
+namespace qlp {
+
+TEST_CASE("report/export_accelerate: an option without a key is an error that names it") {
+  JobSpec job = sample_job();
+  NamedPlan plan = *find_plan("fsdp2");
+  CHECK(accelerate_config(job, plan));
+  std::get<Fsdp2>(plan.plan).reshard_after_forward = std::int64_t{2};
+  std::get<Fsdp2>(plan.plan).forward_prefetch = 1;
+  const auto refused = accelerate_config(job, plan);
+  REQUIRE_FALSE(refused);
+  REQUIRE(refused.error().size() == 2);
+  CHECK(refused.error().front().key_path == "plans.fsdp2.reshard_after_forward");
+  CHECK(refused.error().back().code == "not-in-accelerate");
+  job.cluster.mesh.tp = 2;
+  CHECK_FALSE(accelerate_config(job, *find_plan("ddp")));
+}
+
+}  // namespace qlp

@@ -1,0 +1,27 @@
+#include "report/export_deepspeed.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "plan/catalogue.h"
+
+namespace qlp {
+
+TEST_CASE("report/export_deepspeed: what transformers fills in is auto, all else is said") {
+  const auto text = deepspeed_config(*find_plan("zero3"));
+  REQUIRE(text);
+  const auto json = nlohmann::json::parse(*text);
+  CHECK(json["zero_optimization"]["stage"] == 3);
+  CHECK(json["zero_optimization"]["stage3_max_live_parameters"] == 1'000'000'000);
+  CHECK(json["zero_optimization"]["offload_param"]["device"] == "none");
+  CHECK(json["gradient_clipping"] == "auto");
+  CHECK(json["train_micro_batch_size_per_gpu"] == "auto");
+  CHECK(json["bf16"]["enabled"] == "auto");
+}
+
+TEST_CASE("report/export_deepspeed: only ZeRO plans have such a file") {
+  CHECK(deepspeed_config(*find_plan("zero3")));
+  CHECK_FALSE(deepspeed_config(*find_plan("fsdp2")));
+}
+
+}  // namespace qlp
