@@ -18,6 +18,7 @@ std::vector<Suspicion> budget_rules(const CheckedPlan& checked) {
   if (checked.job.cluster.world_size > 1)
     for (const auto plan : kPlanNames)
       if (plan != checked.plan.name) over.fixes.push_back(under_plan(checked, std::string(plan)));
+  if (checked.job.cluster.world_size > 1) add(over.fixes, {sharded_storage(checked)});
   add(over.fixes, {quantized_base(checked)});
   out.push_back(std::move(over));
   return out;

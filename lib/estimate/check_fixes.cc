@@ -53,6 +53,14 @@ std::optional<Fix> quantized_base(const CheckedPlan& checked) {
   });
 }
 
+std::optional<Fix> sharded_storage(const CheckedPlan& checked) {
+  if (!checked.job.quantization || is_floating(checked.job.quantization->quant_storage)) return std::nullopt;
+  Fix fix = under_plan(checked, "fsdp2");
+  fix.text += ", and set quantization.quant_storage to " + std::string(name_of(checked.job.dtype));
+  fix.job.quantization->quant_storage = fix.job.dtype;
+  return fix;
+}
+
 std::optional<Fix> as_meant(const CheckedPlan& checked) {
   const Mistake* mistake = find_mistake(checked.plan.name);
   return mistake ? std::optional{under_plan(checked, std::string(mistake->right))} : std::nullopt;

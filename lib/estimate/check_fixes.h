@@ -35,6 +35,8 @@ std::optional<Fix> quantized_base(const CheckedPlan& checked);
 std::optional<Fix> as_meant(const CheckedPlan& checked);
 /// Units as the Trainer makes them.
 std::optional<Fix> usual_wrapping(const CheckedPlan& checked);
+/// A 4-bit base stored as floats and sharded.
+std::optional<Fix> sharded_storage(const CheckedPlan& checked);
 /// The same job under another plan, with its options at their defaults.
 Fix under_plan(const CheckedPlan& checked, const std::string& plan);
 

@@ -205,4 +205,52 @@ TEST_CASE("estimate/reports: what is reserved hides what a plan saves (hiyouga/L
   CHECK(at.figures.allocated < at.figures.reserved);
 }
 
+TEST_CASE("estimate/reports: unlimited gathers keep several units alive (meta-llama/llama-cookbook 41)") {
+  const auto active = [](const std::string& limit) {
+    const PeakReport at = peak(
+        "model: {name: llama-2-7b}\nadapter: {type: lora, r: 8}\n"
+        "training: {seq_len: 512, mixed_precision: \"no\"}\ncluster: {gpu: A100 SXM4 40GB, world_size: 4}\n"
+        "plans: {fsdp1-full-shard: {limit_all_gathers: " +
+        limit + "}}\n");
+    return at.slowest ? at.slowest->active : at.figures.active;
+  };
+  CHECK(gb(active("false")) > gb(active("true")) + 4);  // 5 and more GB in the thread
+}
+
+TEST_CASE("estimate/reports: a unit with a trained parameter has a gradient for all (Lightning-AI/litgpt 1417)") {
+  const auto found = finding(
+      checked("model: {name: llama-2-7b}\nadapter: {type: lora, r: 8, dtype: bfloat16}\n"
+              "training: {seq_len: 512, gradient_checkpointing: true}\ncluster: {gpu: A100 SXM4 40GB, world_size: 4}\n"
+              "plans: {fsdp1-full-shard: {auto_wrap_policy: transformer_based_wrap}}\n"),
+      "mixed-fsdp1-unit");
+  REQUIRE(found);
+  REQUIRE(found->fix);
+  // A quarter of 6.5e9 elements of the layers, in 16 bits.
+  CHECK(gb(Bytes{static_cast<std::uint64_t>(found->fix->saving->count())}) > 3.2);
+}
+
+TEST_CASE("estimate/reports: ZeRO-3 copies a quantized 405B to each GPU as it loads (huggingface/peft 2016)") {
+  const Report report = checked(
+      "model: {name: llama-3.1-405b}\nadapter: {type: lora, r: 16}\nquantization: {quant_type: nf4}\n"
+      "training: {seq_len: 512, mixed_precision: bf16, gradient_checkpointing: {use_reentrant: true}}\n"
+      "cluster: {gpu: H100 SXM5 80GB, world_size: 8}\nplans: [zero3]\n");
+  CHECK(report.plans.front().ranks.front().peak.phase == "load");
+  const auto over = finding(report, "over-budget");
+  REQUIRE(over);
+  CHECK(gb(*over->evidence) > 216);
+  REQUIRE(over->fix);
+  CHECK(gb(Bytes{static_cast<std::uint64_t>(over->fix->saving->count())}) > 100);
+  CHECK(over->fix->text.find("fsdp2") != std::string::npos);
+}
+
+TEST_CASE("estimate/reports: ZeRO-3 with all offloaded takes more than its estimator's 0.49 GB (DeepSpeed 4527)") {
+  const PeakReport at = peak(
+      "model: {name: llama-2-7b}\n"
+      "training: {seq_len: 2048, mixed_precision: bf16, gradient_checkpointing: {use_reentrant: true}}\n"
+      "cluster: {gpu: A100 SXM4 40GB, world_size: 4}\nplans: {zero3: {offload_param: {device: cpu, pin_memory: true}, "
+      "offload_optimizer: {device: cpu, pin_memory: true}}}\n"
+      "stack: {torch: 2.8.0, transformers: 4.57.1, peft: 0.18.0, accelerate: 1.15.0, bitsandbytes: 0.50.2}\n");
+  CHECK(gb(at.figures.allocated) > 2);
+}
+
 }  // namespace qlp
