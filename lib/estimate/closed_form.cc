@@ -9,10 +9,11 @@
 #include "base/overloaded.h"
 #include "base/rounding.h"
 #include "estimate/fsdp2_plan.h"
+#include "estimate/held_weights.h"
+#include "estimate/held_zero.h"
 #include "estimate/optimizer_state.h"
 #include "estimate/weight_list.h"
 #include "estimate/zero3_plan.h"
-#include "estimate/zero_plan.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/loading.h"
 #include "plan/placement.h"
@@ -21,31 +22,6 @@
 
 namespace qlp {
 namespace {
-
-using Weights = std::vector<ListedWeight>;
-
-/// What a rank holds, and what its optimizer is given.
-struct Held {
-  CategoryBytes sums{};
-  std::vector<TrainedShape> trained;
-};
-
-Bytes& of(CategoryBytes& sums, Category category) { return sums[static_cast<std::size_t>(category)]; }
-Bytes& of(Held& held, Category category) { return of(held.sums, category); }
-
-Category category_of(const ListedWeight& weight) { return weight.added() ? Category::adapter : Category::parameters; }
-
-/// The bias of a 4-bit layer takes on another dtype for good when it is first used (Linear4bit.forward).
-DType dtype_in_use(const JobSpec& job, const QuantBehaviour& quant, const ListedWeight& weight) {
-  if (!job.quantization || weight.kind != WeightKind::bias) return weight.dtype;
-  const bool configured = quant.honours_compute_dtype || weight.input == DType::float16;
-  return quant.bias_in_compute_dtype && configured ? job.quantization->compute_dtype : weight.input;
-}
-
-/// A trained weight in a dtype, of which the rank has some rows.
-TrainedShape shape_of(const ListedWeight& weight, std::int64_t rows, DType dtype) {
-  return {.rows = rows, .width = weight.width, .vector = weight.vector, .dtype = dtype, .embedding = weight.embedding};
-}
 
 /// Every rank holds everything.
 class Whole {
@@ -224,122 +200,6 @@ class ByRows {
   bool cuts_table_twice_ = false;
 };
 
-/// ZeRO-1 and 2: the engine casts every floating weight; the trained ones lie in flat buffers, one for each of the
-/// optimizer's groups, of which a rank updates its part in float32.
-class FlatGroups {
- public:
-  FlatGroups(const JobSpec& job, const Zero& plan, const StackProfile& stack)
-      : job_(job), stack_(stack), dtype_(zero_module_dtype(job.training, plan)) {
-    offloads_ = plan.offload_optimizer.device != OffloadDevice::none;
-  }
-  const std::optional<DType>& buffer_dtype() const { return dtype_; }
-
-  void add(const Weights& weights, Held& held) const {
-    Weights groups[2];
-    for (const ListedWeight& weight : weights) {
-      const ListedWeight cast = as_cast(weight);
-      if (weight.trained)
-        groups[decays(weight) ? 0 : 1].push_back(cast);
-      else
-        of(held, category_of(weight)) += bytes_of(cast.stored(), dtype_in_use(job_, stack_.quant(), cast));
-    }
-    std::int64_t largest = 0;
-    for (const Weights& group : groups) {
-      for (const ListedWeight& weight : group) largest = std::max(largest, weight.stored());
-      if (!group.empty()) add_group(group, held);
-    }
-    const DType first = (groups[0].empty() ? groups[1] : groups[0]).front().dtype;
-    if (offloads_)
-      of(held, Category::communication_buffers) += bytes_of(largest, first);
-    else
-      of(held, Category::workspace) += bytes_of(1, DType::float32);  // the norm of the last step
-  }
-
- private:
-  bool decays(const ListedWeight& weight) const {
-    if (weight.kind == WeightKind::bias) return false;
-    return weight.kind != WeightKind::norm || stack_.norms_decay(job_.model.family);
-  }
-  ListedWeight as_cast(ListedWeight weight) const {
-    if (!dtype_) return weight;
-    weight.input = *dtype_;
-    if (is_floating(weight.dtype)) weight.dtype = *dtype_;
-    return weight;
-  }
-  void add_group(const Weights& group, Held& held) const {
-    std::int64_t numel = 0;
-    DType dtype = group.front().dtype;
-    for (const ListedWeight& weight : group) {
-      numel += weight.stored();
-      if (weight.dtype != dtype) dtype = DType::float32;  // that of a mixture
-    }
-    numel = round_up(numel, 2 * job_.cluster.world_size);
-    const std::int64_t part = numel / job_.cluster.world_size;
-    of(held, category_of(group.front())) += bytes_of(numel, dtype);
-    if (offloads_) return;
-    of(held, Category::optimizer_state) += bytes_of(part, DType::float32);
-    held.trained.push_back({.rows = part, .dtype = DType::float32});
-  }
-
-  const JobSpec& job_;
-  const StackProfile& stack_;
-  std::optional<DType> dtype_;
-  bool offloads_ = false;
-};
-
-/// ZeRO-3: every weight in equal flat parts, those of trained ones with float32 master weights by sub groups. Small
-/// ones are whole between steps.
-class Parts {
- public:
-  explicit Parts(const Zero3Options& options) : options_(options) {}
-
-  void add(const Weights& weights, Held& held) const {
-    Weights persistent, groups[2];
-    for (ListedWeight weight : weights) {
-      if (options_.module_dtype && is_floating(weight.dtype)) weight.dtype = *options_.module_dtype;
-      if (!options_.offload_param) of(held, category_of(weight)) += bytes_of(part(weight), weight.dtype);
-      if (weight.stored() <= options_.param_persistence_threshold) persistent.push_back(weight);
-      const bool decays = weight.kind != WeightKind::bias && (weight.kind != WeightKind::norm || options_.norms_decay);
-      if (weight.trained) groups[decays ? 0 : 1].push_back(weight);
-    }
-    add_persistent(persistent, held);
-    for (const Weights& group : groups) add_group(group, held);
-    const DType dtype = (groups[0].empty() ? groups[1] : groups[0]).front().dtype;
-    const std::int64_t bucket = options_.contiguous_gradients ? options_.reduce_bucket_size : 0;
-    of(held, Category::communication_buffers) += bytes_of(bucket, dtype);
-    // A flag for numbers that are none, and the norm of the last step.
-    if (!options_.offload_optimizer)
-      of(held, Category::workspace) += bytes_of(1, DType::boolean) + bytes_of(1, DType::float64);
-  }
-
- private:
-  std::int64_t part(const ListedWeight& weight) const { return ceil_div(weight.stored(), options_.world_size); }
-
-  /// A single one is copied out of its buffer. One rank's parts are whole as they are, unless they are on the host.
-  void add_persistent(const Weights& weights, Held& held) const {
-    const bool single = weights.size() == 1;
-    if (!single && options_.world_size == 1 && !options_.offload_param) return;
-    for (const ListedWeight& weight : weights) {
-      const std::int64_t whole = single ? weight.stored() : part(weight) * options_.world_size;
-      of(held, Category::gathered_weights) += bytes_of(whole, weight.dtype);
-    }
-  }
-
-  void add_group(const Weights& group, Held& held) const {
-    if (options_.offload_optimizer) return;
-    std::int64_t sub_group = 0;
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      sub_group += part(group[i]);
-      of(held, Category::gradients) += bytes_of(part(group[i]), group[i].dtype);
-      if (sub_group < options_.sub_group_size && i + 1 < group.size()) continue;
-      of(held, Category::optimizer_state) += bytes_of(sub_group, DType::float32);
-      held.trained.push_back({.rows = std::exchange(sub_group, 0), .dtype = DType::float32});
-    }
-  }
-
-  const Zero3Options& options_;
-};
-
 /// bitsandbytes' statistics: a value per block and a table for each weight; with double quantization the values take a
 /// byte, and have statistics of their own, with one table of the process.
 Bytes quant_state(const JobSpec& job, const Weights& weights, const QuantBehaviour& behaviour) {
@@ -408,16 +268,14 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
                           scales_on_gpu = false;
                           if (zero.stage == 3) {
                             const Zero3Options options = *zero3_options(job, zero, rank, stack);
-                            Parts(options).add(weights, held);
+                            hold_parts(options, weights, held);
                             cast_buffers = options.module_dtype;
                             const bool in_parts = load_path(job, plan) == LoadPath::in_parts;
                             if (cast_buffers && in_parts && options.keeps_first_frequencies)
                               of(held, Category::parameters) += buffers(job, stack, std::nullopt);
                             return;
                           }
-                          const FlatGroups groups(job, zero, stack);
-                          groups.add(weights, held);
-                          cast_buffers = groups.buffer_dtype();
+                          cast_buffers = hold_flat_groups(job, zero, stack, weights, held);
                         }},
              plan);
   of(held, Category::parameters) += buffers(job, stack, cast_buffers);
