@@ -138,7 +138,7 @@ TEST_CASE("estimate/parallel_rules: a stage has as many microbatches in flight a
   // What one microbatch leaves behind, of stages between the first and the last.
   const std::uint64_t kept = held_after(ranks[1], "micro3.forward") - held_after(ranks[1], "micro2.forward");
   CHECK(kept > 0);
-  for (const std::size_t stage : {1, 2}) {
+  for (const std::size_t stage : {std::size_t{1}, std::size_t{2}}) {
     CHECK(ranks[stage].training_peak.figures.requested.count() -
               ranks[stage + 1].training_peak.figures.requested.count() ==
           kept);
