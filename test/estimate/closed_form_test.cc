@@ -48,9 +48,10 @@ std::vector<NamedPlan> all_plans() {
                                {"fsdp2 reduced in float32", Fsdp2{.mp_policy = {.reduce_dtype = PolicyDType::float32,
                                                                                 .output_dtype = PolicyDType::none}}}};
   for (const auto name : kPlanNames) {
-    plans.push_back(*find_plan(name));
+    const NamedPlan plan = *find_plan(name);
+    plans.push_back(plan);
     if (name == "zero3") {
-      Zero cut = std::get<Zero>(plans.back().plan);
+      Zero cut = std::get<Zero>(plan.plan);
       cut.reduce_bucket_size = 1000, cut.sub_group_size = 700, cut.stage3_prefetch_bucket_size = 5000;
       cut.stage3_param_persistence_threshold = 80, cut.stage3_max_reuse_distance = 9000;
       plans.push_back({"zero3 in small pieces", cut});
@@ -58,7 +59,7 @@ std::vector<NamedPlan> all_plans() {
       plans.push_back({"zero3 on the host", cut});
       continue;
     }
-    if (auto* fsdp1 = std::get_if<Fsdp1>(&plans.back().plan)) {
+    if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan.plan)) {
       Fsdp1 other = *fsdp1;
       other.use_orig_params = !other.use_orig_params;
       plans.push_back(
