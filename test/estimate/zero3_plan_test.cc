@@ -111,6 +111,10 @@ TEST_CASE("estimate/zero3_plan: what cannot run, or is not worked out, is refuse
     job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
     CHECK(refused(job, plan) == Codes{"zero3-nonreentrant-checkpointing"});
   }
+  SUBCASE("mixtures of experts") {
+    job.model.experts.emplace();
+    CHECK(refused(job, plan) == Codes{"not-supported"});
+  }
   SUBCASE("16-bit weights without bf16") {
     job.training.bf16 = false;
     CHECK(refused(job, plan) == Codes{"not-supported"});
