@@ -2,6 +2,7 @@
 #include "app/job_input.h"
 #include "app/log.h"
 #include "app/output.h"
+#include "estimate/estimate.h"
 #include "report/export_accelerate.h"
 #include "report/export_deepspeed.h"
 #include "report/export_torch.h"
@@ -31,6 +32,13 @@ ExitCode run_command(const ExportArguments& arguments) {
   if (!document) return ExitCode::bad_input;
   const NamedPlan plan = plan_in_question(document->job);
   if (!arguments.job.plan) log_info("exporting plan " + plan.name);
+  JobSpec only = document->job;
+  only.plans = {plan};
+  const Report report = estimate(only);
+  if (!report.plans.front().applicable()) {
+    show_diagnostics(report.plans.front().refusals, common);
+    return ExitCode::nothing_fits;
+  }
   const ExportFormat format = common.json ? ExportFormat::torch_json : arguments.format;
   const auto text = exported(document->job, plan, format);
   if (!text) {

@@ -6,6 +6,7 @@
 #include "base/refusal.h"
 #include "base/rounding.h"
 #include "config/family_table.h"
+#include "estimate/fsdp2_plan.h"
 #include "plan/job_names.h"
 #include "plan/loading.h"
 
@@ -61,7 +62,9 @@ class Writer {
     const std::int64_t ranks = single ? 1 : cluster.world_size;
     line("machine_rank", "0");
     line("main_training_function", "main");
-    line("mixed_precision", job_.training.bf16 ? "bf16" : job_.training.fp16 ? "fp16" : "'no'");
+    // Beside a file of DeepSpeed's own accelerate wants none (dataclasses.py, _deepspeed_config_checks).
+    if (!std::holds_alternative<Zero>(plan_.plan))
+      line("mixed_precision", job_.training.bf16 ? "bf16" : job_.training.fp16 ? "fp16" : "'no'");
     line("num_machines", std::to_string(ceil_div(ranks, cluster.gpus_per_node)));
     line("num_processes", std::to_string(ranks));
     line("rdzv_backend", "static");
@@ -80,6 +83,7 @@ class Writer {
     only(fsdp.limit_all_gathers, "limit_all_gathers", "construct FullyShardedDataParallel yourself");
     only(fsdp.mixed_precision_policy == MixedPrecision{}, "mixed_precision_policy",
          "give it to FullyShardedDataParallelPlugin");
+    only(!job_.adapter || !fsdp.auto_wrap_policy, "auto_wrap_policy", "the Trainer puts PEFT's policy in its place");
     begin_fsdp("1");
     inner("fsdp_sharding_strategy", upper(name_of(fsdp.sharding_strategy)));
     inner("fsdp_use_orig_params", boolean(fsdp.use_orig_params));
@@ -109,7 +113,7 @@ class Writer {
     if (wraps) inner("fsdp_transformer_layer_cls_to_wrap", layer_class(job_.model.family));
     inner("fsdp_offload_params", boolean(fsdp.cpu_offload));
     if (!fsdp.hybrid) return;
-    const std::int64_t shards = fsdp.dp_shard_size > 0 ? fsdp.dp_shard_size : job_.cluster.gpus_per_node;
+    const std::int64_t shards = shard_ranks(job_, fsdp);
     line("parallelism_config", "");
     inner("parallelism_config_dp_replicate_size", std::to_string(job_.cluster.world_size / shards));
     inner("parallelism_config_dp_shard_size", std::to_string(shards));

@@ -18,8 +18,18 @@ TEST_CASE("report/export_accelerate: an option without a key is an error that na
   REQUIRE(refused.error().size() == 2);
   CHECK(refused.error().front().key_path == "plans.fsdp2.reshard_after_forward");
   CHECK(refused.error().back().code == "not-in-accelerate");
+  plan = *find_plan("fsdp1-full-shard");
+  std::get<Fsdp1>(plan.plan).auto_wrap_policy = WrapPolicy::no_wrap;  // PEFT's takes its place
+  CHECK(accelerate_config(job, plan).has_value() == !job.adapter.has_value());
   job.cluster.mesh.tp = 2;
   CHECK_FALSE(accelerate_config(job, *find_plan("ddp")));
+}
+
+TEST_CASE("report/export_accelerate: beside DeepSpeed's own file no precision is said, which accelerate refuses") {
+  const auto text = accelerate_config(sample_job(), *find_plan("zero2"));
+  REQUIRE(text);
+  CHECK(text->find("mixed_precision") == std::string::npos);
+  CHECK(text->find("deepspeed_config_file: ds_config.json") != std::string::npos);
 }
 
 }  // namespace qlp
