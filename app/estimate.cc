@@ -11,6 +11,7 @@
 #include "app/output.h"
 #include "app/progress.h"
 #include "app/terminal.h"
+#include "estimate/ledger.h"
 #include "plan/catalogue.h"
 #include "report/report_json.h"
 #include "report/table.h"
@@ -61,7 +62,7 @@ ExitCode run_command(const EstimateArguments& arguments) {
   if (!json_on_stdout)
     write_stdout(report_table(
         report, {.colors = use_colors(common.color, Stream::out), .brief = common.quiet, .verbose = common.verbose}));
-  return std::ranges::any_of(report.plans, &PlanReport::fits) ? ExitCode::fits : ExitCode::nothing_fits;
+  return any_fits(report) ? ExitCode::fits : ExitCode::nothing_fits;
 }
 
 }  // namespace qlp::app

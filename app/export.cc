@@ -28,6 +28,10 @@ Result<std::string> exported(const JobSpec& job, const NamedPlan& plan, ExportFo
 
 ExitCode run_command(const ExportArguments& arguments) {
   const CommonArguments& common = arguments.common;
+  if (common.json && (arguments.format != ExportFormat::torch || arguments.output)) {
+    log_error("--json is the form of --to torch, and names its own file: leave --to and -o out");
+    return ExitCode::bad_input;
+  }
   auto document = read_job_input(arguments.job, common);
   if (!document) return ExitCode::bad_input;
   const NamedPlan plan = plan_in_question(document->job);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/diagnostics.h"
+#include "app/log.h"
 #include "app/output.h"
 #include "app/terminal.h"
 #include "estimate/estimate.h"
@@ -42,6 +43,11 @@ std::optional<JobDocument> read_job_input(const JobArguments& arguments, const C
   }
   JobSpec& job = document->job;
   if (arguments.gpus) job.cluster.world_size = *arguments.gpus;
+  const std::int64_t replica = job.cluster.mesh.ranks_of_replica();
+  if (job.cluster.world_size % replica != 0) {
+    log_error("--gpus: expected a multiple of " + std::to_string(replica) + ", the ranks that cluster.mesh asks for");
+    return std::nullopt;
+  }
   if (arguments.plan) job.plans = {chosen_plan(job, *arguments.plan)};
   return std::move(*document);
 }

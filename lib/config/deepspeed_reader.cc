@@ -38,6 +38,10 @@ constexpr std::array<std::string_view, 9> kWithoutMemory{"ignore_unused_paramete
                                                          "auto_cast",
                                                          "fast_init"};
 
+/// What transformers takes from the file, or refuses where the Trainer's own differs.
+constexpr std::array<std::string_view, 4> kOfTheJob{"optimizer", "train_batch_size", "train_micro_batch_size_per_gpu",
+                                                    "gradient_accumulation_steps"};
+
 bool is_auto(const TextNode& node) { return node.kind == NodeKind::scalar && node.text == kAuto; }
 
 /// Reads the options as DeepSpeed does: numbers may be written 5e8, absent ones stay as they are.
@@ -105,6 +109,11 @@ std::optional<NamedPlan> read_deepspeed(const TextNode& root, const std::string&
   visit_options(std::get<Zero>(plan.plan), DeepspeedOptions{map, zero});
   zero.finish_foreign(kWithoutMemory);
   map.finish_foreign(kSaidElsewhere);
+  for (const std::string_view key : kOfTheJob)
+    if (const TextNode* node = find(root, key); node && !is_auto(*node))
+      findings.warning("said-in-the-job", {std::string(key), node->position},
+                       "the file's own " + std::string(key) + " is not planned: the job's training section is",
+                       "set it to auto, or leave it out");
   return plan;
 }
 

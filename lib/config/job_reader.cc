@@ -10,6 +10,7 @@
 #include "config/launch_file.h"
 #include "config/yaml_parser.h"
 #include "memory/allocator_config.h"
+#include "plan/catalogue.h"
 
 namespace qlp {
 namespace {
@@ -80,14 +81,21 @@ std::optional<LaunchFile> read_launch(const Section& plans, const std::string& j
     findings.error("wrong-type", plans.place, path.error());
     return std::nullopt;
   }
+  if (find_plan(*path)) {
+    findings.error("wrong-type", plans.place, "expected a list or a map of plans, or a file; found the name of a plan",
+                   "write plans: [" + *path + "]");
+    return std::nullopt;
+  }
   return read_launch_file(path_beside(job_file, *path), files, findings);
 }
 
-LaunchDefaults defaults_of(const std::optional<LaunchFile>& launch) {
+/// How processes lie on nodes is the file's word only where their number is.
+LaunchDefaults defaults_of(const std::optional<LaunchFile>& launch, const Section& cluster) {
   LaunchDefaults defaults;
   if (!launch) return defaults;
   defaults.world_size = launch->world_size.value_or(defaults.world_size);
-  if (launch->num_machines) defaults.gpus_per_node = ceil_div(defaults.world_size, *launch->num_machines);
+  const bool own = cluster.node && cluster.node->kind == NodeKind::map && find(*cluster.node, "world_size");
+  if (launch->num_machines && !own) defaults.gpus_per_node = ceil_div(defaults.world_size, *launch->num_machines);
   defaults.mixed_precision = launch->mixed_precision.value_or(defaults.mixed_precision);
   return defaults;
 }
@@ -145,7 +153,7 @@ Result<JobDocument> read_job(std::string_view text, const std::string& file_name
   job.stack = read_stack_section(section_of(map, "stack"), findings);
   const auto plans = section_of(map, "plans");
   const auto launch = read_launch(plans, file_name, files, findings);
-  const LaunchDefaults defaults = defaults_of(launch);
+  const LaunchDefaults defaults = defaults_of(launch, section_of(map, "cluster"));
   auto model = read_model_section(section_of(map, "model"), file_name, files, findings);
   const auto quantization = section_of(map, "quantization");
   job.quantization = read_quantization_section(quantization, model.dtype, findings);

@@ -36,7 +36,7 @@ std::optional<PricedFix> price(const Fix& fix, const CheckedPlan& checked) {
 std::optional<PricedFix> best_fix(const std::vector<Fix>& fixes, const CheckedPlan& checked) {
   std::optional<PricedFix> best;
   for (const Fix& fix : fixes) {
-    const auto priced = price(fix, checked);
+    auto priced = price(fix, checked);
     if (!priced || (priced->saving && *priced->saving <= ByteDelta{})) continue;
     if (!checked.ran() || priced->fits || checked.report.fits) return priced;
     if (!best || priced->device_used < best->device_used) best = priced;

@@ -6,12 +6,14 @@ namespace qlp {
 
 std::vector<Suspicion> budget_rules(const CheckedPlan& checked) {
   std::vector<Suspicion> out;
-  if (!checked.ran() || checked.report.fits) return out;
+  if (!checked.ran() || (checked.report.fits && !checked.report.cache_given_back)) return out;
   const PeakReport& peak = checked.rank().peak;
   Suspicion over;
-  over.finding.severity = Severity::error;
+  over.finding.severity = checked.report.fits ? Severity::warning : Severity::error;
   over.finding.code = "over-budget";
-  over.finding.message = "a GPU is used beyond what it has, margin left out";
+  over.finding.message = checked.report.fits
+                             ? "it fits only because PyTorch gives its cache back; free-running it takes"
+                             : "a GPU is used beyond what it has, margin left out";
   over.finding.evidence = peak.device_used;
   over.finding.key_path = "cluster";
   add(over.fixes, {checkpointing(checked), fused_loss(checked), smaller_batch(checked)});

@@ -12,8 +12,15 @@ void add(std::vector<Fix>& fixes, std::initializer_list<std::optional<Fix>> more
 
 std::optional<Fix> checkpointing(const CheckedPlan& checked) {
   if (checked.job.training.gradient_checkpointing != GradientCheckpointing::none) return std::nullopt;
+  const auto* zero = std::get_if<Zero>(&checked.plan.plan);
+  if (zero && zero->stage == 3) return reentrant_checkpointing(checked);
   return changed(checked, "set training.gradient_checkpointing to {use_reentrant: false}",
                  [](Fix& fix) { fix.job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant; });
+}
+
+std::optional<Fix> reentrant_checkpointing(const CheckedPlan& checked) {
+  return changed(checked, "set training.gradient_checkpointing to {use_reentrant: true}",
+                 [](Fix& fix) { fix.job.training.gradient_checkpointing = GradientCheckpointing::reentrant; });
 }
 
 std::optional<Fix> fused_loss(const CheckedPlan& checked) {

@@ -22,7 +22,9 @@ Fix changed(const CheckedPlan& checked, std::string text, Change&& change) {
 /// Appends those that there are.
 void add(std::vector<Fix>& fixes, std::initializer_list<std::optional<Fix>> more);
 
+/// Of the kind that the plan runs with.
 std::optional<Fix> checkpointing(const CheckedPlan& checked);
+std::optional<Fix> reentrant_checkpointing(const CheckedPlan& checked);
 std::optional<Fix> fused_loss(const CheckedPlan& checked);
 /// Half the micro batch, twice the accumulation: the same step.
 std::optional<Fix> smaller_batch(const CheckedPlan& checked);

@@ -36,11 +36,6 @@ std::optional<Fix> take_torch_adamw(const CheckedPlan& checked) {
                  [](Fix& fix) { fix.job.training.optimizer = named_optimizer("adamw_torch"); });
 }
 
-std::optional<Fix> checkpoint_reentrantly(const CheckedPlan& checked) {
-  return changed(checked, "set training.gradient_checkpointing to {use_reentrant: true}",
-                 [](Fix& fix) { fix.job.training.gradient_checkpointing = GradientCheckpointing::reentrant; });
-}
-
 constexpr std::array kMends{
     Mend{"fsdp1-integer-storage", "quantized-base-sharded-without-float-storage", store_as_floats},
     Mend{"fsdp2-integer-storage", "quantized-base-sharded-without-float-storage", store_as_floats},
@@ -48,7 +43,7 @@ constexpr std::array kMends{
     Mend{"fsdp1-mixed-unit", "mixed-fsdp1-unit", usual_wrapping},
     Mend{"fsdp1-adapter-dtype", "mixed-fsdp1-unit", train_mixed},
     Mend{"fsdp1-gradient-dtypes", "mixed-fsdp1-unit", train_mixed},
-    Mend{"zero3-nonreentrant-checkpointing", "zero3-nonreentrant-checkpointing", checkpoint_reentrantly},
+    Mend{"zero3-nonreentrant-checkpointing", "zero3-nonreentrant-checkpointing", reentrant_checkpointing},
     Mend{"bnb-optimizer-on-dtensor", "bnb-optimizer-on-dtensor", take_torch_adamw},
 };
 

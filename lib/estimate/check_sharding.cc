@@ -85,7 +85,8 @@ void check_units(const CheckedPlan& checked, std::vector<Suspicion>& out) {
 
 std::vector<Suspicion> sharding_rules(const CheckedPlan& checked) {
   std::vector<Suspicion> out;
-  if (!checked.ran() || checked.job.cluster.world_size == 1) return out;
+  const ClusterSpec& cluster = checked.job.cluster;
+  if (!checked.ran() || cluster.world_size == 1 || cluster.mesh != Mesh{}) return out;  // a mesh cuts by itself
   check_wrapping(checked, out);
   check_units(checked, out);
   const Bytes base =

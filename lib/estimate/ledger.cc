@@ -137,6 +137,11 @@ std::vector<const PlanReport*> best_first(const Report& report) {
   return plans;
 }
 
+bool any_fits(const Report& report) {
+  return std::ranges::any_of(report.plans,
+                             [](const PlanReport& plan) { return plan.fits && !find_mistake(plan.plan.name); });
+}
+
 void recommend(Report& report) {
   if (report.plans.empty()) return;
   const PlanReport* best = best_first(report).front();

@@ -31,6 +31,9 @@ void judge(PlanReport& plan, const ClusterSpec& cluster, std::optional<bool> run
 /// run.
 std::vector<const PlanReport*> best_first(const Report& report);
 
+/// Whether some plan fits; what a mistake amounts to does not count.
+bool any_fits(const Report& report);
+
 /// Fills in the report's recommended plan, its resources, and a diagnostic where the choice needs a word.
 void recommend(Report& report);
 

@@ -35,6 +35,13 @@ std::string names_text(std::string_view list, const ShardMap& map, Placement pla
   return out + "]\n";
 }
 
+/// Nothing that could end a comment.
+std::string one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
+  return text;
+}
+
 Json units_json(const std::vector<WrapUnit>& units) {
   Json out = Json::array();
   for (const WrapUnit& unit : units)
@@ -88,8 +95,8 @@ Json parameters_json(const std::vector<MappedParameter>& parameters) {
 Result<std::string> torch_lists(const JobSpec& job, const NamedPlan& plan) {
   const auto map = shard_map(job, plan);
   if (!map) return Unexpected{map.error()};
-  std::string out = "# " + plan.name + " of " + job.model.name + " over " + std::to_string(job.cluster.world_size) +
-                    " ranks, by qlora-plan.\n";
+  std::string out = "# " + plan.name + " of " + one_line(job.model.name) + " over " +
+                    std::to_string(job.cluster.world_size) + " ranks, by qlora-plan.\n";
   if (!map->units.empty())
     out +=
         "# Wrap in this order: the modules by name that are one unit (\"\" is the model), and whether the unit\n"

@@ -35,7 +35,10 @@ std::string findings_text(const Report& report, bool colors) {
   if (plan.applicable()) {
     const PeakReport& peak = plan.ranks.front().peak;
     out += ": peak allocated " + gib(peak.figures.allocated) + " GiB, device " + gib(peak.device_used) + " of " +
-           gib(peak.capacity) + " GiB, " + (plan.fits ? "fits" : "does not fit");
+           gib(peak.capacity) + " GiB, " +
+           (!plan.fits              ? "does not fit"
+            : plan.cache_given_back ? "fits, tightly"
+                                    : "fits");
   }
   out += "\n\n";
   for (const Finding& finding : *report.findings) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "estimate/ledger.h"
 #include "plan/job_names.h"
 #include "plan/loading.h"
 #include "plan/mistakes.h"
@@ -236,7 +237,7 @@ std::string report_json(const Report& report, std::string_view tool_version, con
   if (stamp) out["stamp"] = {{"time", stamp->time}, {"host", stamp->host}, {"job_file", stamp->job_file}};
   out["job"] = job_json(report.job);
   out["job"]["parameters"] = {{"total", report.parameters.total}, {"trainable", report.parameters.trainable}};
-  out["verdict"] = std::ranges::any_of(report.plans, &PlanReport::fits) ? "fits" : "does_not_fit";
+  out["verdict"] = any_fits(report) ? "fits" : "does_not_fit";
   if (report.recommended) out["recommended"] = *report.recommended;
   if (report.resources) out["resources"] = resources_json(*report.resources);
   out["plans"] = Json::array();

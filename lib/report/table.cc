@@ -94,14 +94,15 @@ std::string recommendation(const Report& report, bool colors) {
   return text + "\n";
 }
 
-/// "mistake:no-wrap-policy: ...: 9.80 GiB of allocated peak more than fsdp2", where both plans ran.
+/// "mistake:no-wrap-policy: ...: 9.80 GiB more allocated in training than fsdp2", where both plans ran.
 std::string price_of(const Mistake& mistake, const PlanReport& plan, const Report& report) {
   const auto right = std::ranges::find(report.plans, mistake.right, [](const PlanReport& p) { return p.plan.name; });
   std::string text = plan.plan.name + ": " + std::string(mistake.what);
   if (right != report.plans.end() && right->applicable() && !right->ranks.empty())
     text += ": " +
-            gib(difference(plan.ranks.front().peak.figures.allocated, right->ranks.front().peak.figures.allocated)) +
-            " GiB of allocated peak more than " + right->plan.name;
+            gib(difference(plan.ranks.front().training_peak.figures.allocated,
+                           right->ranks.front().training_peak.figures.allocated)) +
+            " GiB more allocated in training than " + right->plan.name;
   return wrapped(text, 2) + "\n";
 }
 

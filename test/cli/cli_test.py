@@ -72,6 +72,35 @@ class Cli(unittest.TestCase):
         for command in COMMANDS:
             self.assertGreaterEqual(run(command, "--help").stdout.count(f"  qlora-plan {command}"), 2, command)
 
+    def test_ranks_and_mesh_agree(self):
+        job = Path(ROOT, JOB).read_text(encoding="utf-8")
+        self.assertIn("world_size: 2", job)
+        job = job.replace("world_size: 2", "world_size: 2\n  mesh: {pp: 2}")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "job.yaml")
+            Path(path).write_text(job, encoding="utf-8")
+            self.assertIn("multiple of 2", self.refused("estimate", path, "--gpus", "3"))
+
+    def test_export_to_a_file_and_its_json(self):
+        self.refused("export", JOB, "--to", "accelerate", "--json")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "launch.yaml")
+            result = run("export", JOB, "--plan", "ddp", "--to", "accelerate", "-o", path)
+            self.assertEqual((result.returncode, result.stdout), (0, ""))
+            self.assertIn("distributed_type: MULTI_GPU", Path(path).read_text(encoding="utf-8"))
+        lists = run("export", JOB, "--plan", "ddp").stdout
+        names = {}
+        exec(lists, names)  # Python that a training script can use
+        self.assertEqual((names["IGNORED"], names["SHARDED"]), ([], []))
+        self.assertTrue(names["REPLICATED"])
+
+    def test_check_fails_on_errors_and_strictly_on_warnings(self):
+        clean = run("check", JOB, "--plan", "ddp")
+        self.assertEqual(clean.returncode, 0, clean.stdout)
+        over = run("check", JOB, "--plan", "ddp", "--budget", "1MiB")
+        self.assertEqual(over.returncode, 1)
+        self.assertIn("over-budget", over.stdout)
+
     def test_version(self):
         result = run("--version")
         self.assertEqual((result.returncode, result.stderr), (0, ""))

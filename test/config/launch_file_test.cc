@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -104,6 +105,34 @@ TEST_CASE("config/launch_file: a job takes plan, ranks and precision from the fi
   CHECK(document->job.cluster.world_size == 8);
   CHECK(document->job.cluster.gpus_per_node == 4);
   CHECK(document->job.training.bf16);
+}
+
+TEST_CASE("config/launch_file: what DeepSpeed's file says beside the plan is the job's to say") {
+  Findings findings;
+  CHECK(read(R"({"optimizer": {"type": "AdamW"}, "train_micro_batch_size_per_gpu": 4,
+                 "gradient_accumulation_steps": "auto", "zero_optimization": {"stage": 2}})",
+             findings));
+  std::vector<std::string> warned;
+  for (const Diagnostic& d : findings.list())
+    if (d.code == "said-in-the-job") warned.push_back(d.key_path);
+  CHECK(warned == std::vector<std::string>{"optimizer", "train_micro_batch_size_per_gpu"});
+}
+
+TEST_CASE("config/launch_file: nodes are the file's word only where the number of ranks is") {
+  const MemoryFiles files(std::map<std::string, std::string>{
+      {"a.yaml", "distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 2\n"}});
+  const auto own = read_job(job_text("cluster: {gpu: A100 SXM4 80GB, world_size: 8}\nplans: a.yaml\n"), "b.yaml", files);
+  REQUIRE(own);
+  CHECK(own->job.cluster.gpus_per_node == 8);
+  const auto taken = read_job(job_text("cluster: {gpu: A100 SXM4 80GB}\nplans: a.yaml\n"), "b.yaml", files);
+  REQUIRE(taken);
+  CHECK(taken->job.cluster.gpus_per_node == 2);
+}
+
+TEST_CASE("config/launch_file: the name of a plan is no file") {
+  const auto job = read_job(job_text("cluster: {gpu: A100 SXM4 80GB}\nplans: fsdp2\n"), "a.yaml", MemoryFiles());
+  REQUIRE_FALSE(job);
+  CHECK(job.error().front().hint == "write plans: [fsdp2]");
 }
 
 TEST_CASE("config/launch_file: an exported file read back gives the same plan") {
