@@ -32,6 +32,10 @@ ExitCode run_command(const ExportArguments& arguments) {
     log_error("--json is the form of --to torch, and names its own file: leave --to and -o out");
     return ExitCode::bad_input;
   }
+  if (arguments.output && is_job_file(*arguments.output, arguments.job)) {
+    log_error("--output: the result would overwrite the job file");
+    return ExitCode::bad_input;
+  }
   auto document = read_job_input(arguments.job, common);
   if (!document) return ExitCode::bad_input;
   const NamedPlan plan = plan_in_question(document->job);

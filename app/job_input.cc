@@ -1,6 +1,7 @@
 #include "app/job_input.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "app/diagnostics.h"
 #include "app/log.h"
@@ -35,7 +36,16 @@ NamedPlan plan_in_question(const JobSpec& job) {
   return best_first(all).front()->plan;
 }
 
+bool is_job_file(const std::string& path, const JobArguments& job) {
+  std::error_code none;
+  return std::filesystem::equivalent(path, job.file, none);
+}
+
 std::optional<JobDocument> read_job_input(const JobArguments& arguments, const CommonArguments& common) {
+  if (common.json && is_job_file(*common.json, arguments)) {
+    log_error("--json: the result would overwrite the job file");
+    return std::nullopt;
+  }
   auto document = read_job_file(arguments.file);
   if (!document) {
     show_diagnostics(document.error(), common);

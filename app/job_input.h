@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "app/arguments.h"
 #include "base/diagnostic.h"
@@ -15,6 +16,9 @@ std::optional<JobDocument> read_job_input(const JobArguments& arguments, const C
 /// The plan that a command about one plan is about: the job's only one, else the recommended; where none fits, the one
 /// that comes nearest.
 NamedPlan plan_in_question(const JobSpec& job);
+
+/// Whether writing the file would destroy the job.
+bool is_job_file(const std::string& path, const JobArguments& job);
 
 /// Errors and warnings (with -v notes too) to stderr, as the options ask.
 void show_diagnostics(const Diagnostics& diagnostics, const CommonArguments& common);

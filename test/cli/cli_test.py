@@ -94,6 +94,12 @@ class Cli(unittest.TestCase):
         self.assertEqual((names["IGNORED"], names["SHARDED"]), ([], []))
         self.assertTrue(names["REPLICATED"])
 
+    def test_a_job_file_is_not_overwritten(self):
+        text = Path(ROOT, JOB).read_text(encoding="utf-8")
+        self.assertIn("overwrite", self.refused("estimate", JOB, f"--json={JOB}"))
+        self.assertIn("overwrite", self.refused("export", JOB, "--plan", "ddp", "-o", JOB))
+        self.assertEqual(Path(ROOT, JOB).read_text(encoding="utf-8"), text)
+
     def test_check_fails_on_errors_and_strictly_on_warnings(self):
         clean = run("check", JOB, "--plan", "ddp")
         self.assertEqual(clean.returncode, 0, clean.stdout)

@@ -121,7 +121,8 @@ TEST_CASE("config/launch_file: what DeepSpeed's file says beside the plan is the
 TEST_CASE("config/launch_file: nodes are the file's word only where the number of ranks is") {
   const MemoryFiles files(std::map<std::string, std::string>{
       {"a.yaml", "distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 2\n"}});
-  const auto own = read_job(job_text("cluster: {gpu: A100 SXM4 80GB, world_size: 8}\nplans: a.yaml\n"), "b.yaml", files);
+  const auto own =
+      read_job(job_text("cluster: {gpu: A100 SXM4 80GB, world_size: 8}\nplans: a.yaml\n"), "b.yaml", files);
   REQUIRE(own);
   CHECK(own->job.cluster.gpus_per_node == 8);
   const auto taken = read_job(job_text("cluster: {gpu: A100 SXM4 80GB}\nplans: a.yaml\n"), "b.yaml", files);
