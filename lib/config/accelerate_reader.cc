@@ -90,13 +90,17 @@ NamedPlan read_fsdp1(FsdpKeys& keys) {
   return plan;
 }
 
-std::optional<NamedPlan> read_fsdp2(FsdpKeys& keys, MapReader& mesh) {
+std::optional<NamedPlan> read_fsdp2(FsdpKeys& keys, MapReader& mesh, std::optional<std::int64_t> ranks) {
   const bool reshards = keys.boolean("fsdp_reshard_after_forward", true);
   const auto size = [&](std::string_view key) { return mesh.integer(key, {1, kMostRanks}).value_or(1); };
   const std::int64_t replicas = size("parallelism_config_dp_replicate_size");
   const std::int64_t shards = size("parallelism_config_dp_shard_size");
   for (const std::string_view key : {"parallelism_config_tp_size", "parallelism_config_cp_size"})
     if (size(key) > 1) mesh.refuse(key, "not-supported", "say it in the job file: cluster.mesh");
+  if (replicas > 1 && ranks && replicas * shards != *ranks)
+    mesh.refuse(
+        "parallelism_config_dp_shard_size", "mesh-does-not-divide",
+        std::to_string(replicas) + " x " + std::to_string(shards) + " is not num_processes, " + std::to_string(*ranks));
   NamedPlan plan = *find_plan(replicas > 1 ? "fsdp2-hsdp" : reshards ? "fsdp2" : "fsdp2-no-reshard");
   auto& fsdp = std::get<Fsdp2>(plan.plan);
   fsdp.reshard_after_forward = reshards;
@@ -112,7 +116,8 @@ std::optional<NamedPlan> read_fsdp2(FsdpKeys& keys, MapReader& mesh) {
   return plan;
 }
 
-std::optional<NamedPlan> read_fsdp(MapReader& root, std::optional<bool>& ram_efficient_loading) {
+std::optional<NamedPlan> read_fsdp(MapReader& root, std::optional<std::int64_t> ranks,
+                                   std::optional<bool>& ram_efficient_loading) {
   MapReader map(root.take("fsdp_config"), root.place_of("fsdp_config"), root.findings());
   MapReader mesh(root.take("parallelism_config"), root.place_of("parallelism_config"), root.findings());
   FsdpKeys keys(map);
@@ -122,7 +127,7 @@ std::optional<NamedPlan> read_fsdp(MapReader& root, std::optional<bool>& ram_eff
                "checkpointing by FSDP's own wrapper is not planned", "use the Trainer's gradient_checkpointing");
   constexpr std::array<std::string_view, 2> kVersions{"1", "2"};
   const bool second = keys.word("fsdp_version", kVersions) == 1U;
-  auto plan = second ? read_fsdp2(keys, mesh) : std::optional{read_fsdp1(keys)};
+  auto plan = second ? read_fsdp2(keys, mesh, ranks) : std::optional{read_fsdp1(keys)};
   map.finish_foreign(kFsdpWithoutMemory);
   mesh.finish_foreign(
       std::array<std::string_view, 2>{"parallelism_config_cp_comm_strategy", "parallelism_config_cp_backend"});
@@ -177,7 +182,7 @@ std::optional<LaunchFile> read_accelerate(const TextNode& root, const std::strin
   const auto type = map.word("distributed_type", kTypes);
   if (type == 0U) plan = find_plan("single");
   if (type == 1U) plan = find_plan("ddp");
-  if (type == 2U) plan = read_fsdp(map, out.ram_efficient_loading);
+  if (type == 2U) plan = read_fsdp(map, out.world_size, out.ram_efficient_loading);
   if (type == 3U) plan = read_zero(map, file, files);
   map.finish_foreign(kWithoutMemory);
   if (!plan) return std::nullopt;

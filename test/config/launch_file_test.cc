@@ -130,6 +130,15 @@ TEST_CASE("config/launch_file: nodes are the file's word only where the number o
   CHECK(taken->job.cluster.gpus_per_node == 2);
 }
 
+TEST_CASE("config/launch_file: a mesh is as large as the number of processes") {
+  Findings findings;
+  read(
+      "distributed_type: FSDP\nnum_processes: 8\nfsdp_config: {fsdp_version: 2}\n"
+      "parallelism_config: {parallelism_config_dp_replicate_size: 3, parallelism_config_dp_shard_size: 4}\n",
+      findings);
+  CHECK(findings.has_errors());
+}
+
 TEST_CASE("config/launch_file: the name of a plan is no file") {
   const auto job = read_job(job_text("cluster: {gpu: A100 SXM4 80GB}\nplans: fsdp2\n"), "a.yaml", MemoryFiles());
   REQUIRE_FALSE(job);
