@@ -150,7 +150,7 @@ void recommend(Report& report) {
   report.resources = resources_of(*best, report.job);
   if (report.resources->gpus < report.job.cluster.world_size)
     report.diagnostics.push_back(note("gpus-left-idle", "only plan " + best->plan.name +
-                                                            " fits, which runs on one of the " +
+                                                            " fits, which leaves idle some of the " +
                                                             std::to_string(report.job.cluster.world_size) + " GPUs"));
 }
 
