@@ -112,8 +112,8 @@ std::string reasons(const Report& report, const TableOptions& options) {
     if (!plan->applicable()) out += wrapped(plan->plan.name + ": " + plan->reason(), 2) + "\n";
     const std::int64_t ranks = ranks_of(report.job, plan->plan);
     if (plan->applicable() && ranks < report.job.cluster.world_size)
-      out += plan->plan.name + ": runs on " + (ranks == 1 ? "one" : std::to_string(ranks)) + " of the job's " + std::to_string(report.job.cluster.world_size) +
-             " GPUs, the others are idle\n";
+      out += plan->plan.name + ": runs on " + (ranks == 1 ? "one" : std::to_string(ranks)) + " of the job's " +
+             std::to_string(report.job.cluster.world_size) + " GPUs, the others are idle\n";
     if (const Mistake* mistake = find_mistake(plan->plan.name); mistake && plan->applicable())
       out += price_of(*mistake, *plan, report);
     for (const auto& d : plan->diagnostics)
