@@ -1,6 +1,5 @@
 #include "config/deepspeed_reader.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -11,9 +10,6 @@ namespace qlp {
 namespace {
 
 constexpr std::string_view kAuto = "auto";
-
-/// Keys of the root that the plan knows; all its others are in zero_optimization.
-constexpr std::array<std::string_view, 4> kRootKeys{"zero_force_ds_cpu_optimizer", "gradient_clipping", "bf16", "fp16"};
 
 /// Keys that change no memory, or that the job says in its own words.
 constexpr std::array<std::string_view, 12> kSaidElsewhere{"train_batch_size",
@@ -49,9 +45,7 @@ struct DeepspeedOptions {
   MapReader& root;
   MapReader& map;  ///< of the section
 
-  MapReader& of(std::string_view key) const {
-    return std::ranges::find(kRootKeys, key) != kRootKeys.end() ? root : map;
-  }
+  MapReader& of(std::string_view key) const { return is_at_root(key) ? root : map; }
   void option(std::string_view key, bool& value) const {
     const TextNode* node = of(key).take(key);
     if (node && !is_auto(*node)) value = of(key).boolean(key).value_or(value);

@@ -12,7 +12,7 @@ template <class Counts>
 Bytes in_float32(const CheckedPlan& checked, Counts&& counts) {
   Bytes sum;
   for (const ListedWeight& weight : list_weights(checked.job, checked.stack.load()))
-    if (counts(weight)) sum += Bytes{static_cast<std::uint64_t>(weight.stored()) * size_of(DType::float32)};
+    if (counts(weight)) sum += bytes_of(weight.stored(), DType::float32);
   return sum;
 }
 

@@ -13,15 +13,13 @@ bool shards_anything(const ShardingPlan& plan) {
   return is_sharded(plan, {.trained = true}) || is_sharded(plan, {.trained = false});
 }
 
-/// What every rank holds whole of the weights that `counts` says yes to.
+using Weights = std::vector<ListedWeight>;
+
 template <class Counts>
-Bytes held_whole(const CheckedPlan& checked, Counts&& counts) {
+Bytes sum_of(const Weights& weights, Counts&& counts) {
   Bytes sum;
-  for (const ListedWeight& weight : list_weights(checked.job, checked.stack.load())) {
-    const bool packed = weight.kind == WeightKind::packed;
-    if (!counts(weight) || is_sharded(checked.plan.plan, {.trained = weight.trained, .packed = packed})) continue;
-    sum += Bytes{static_cast<std::uint64_t>(weight.stored()) * size_of(weight.dtype)};
-  }
+  for (const ListedWeight& weight : weights)
+    if (counts(weight)) sum += bytes_of(weight.stored(), weight.dtype);
   return sum;
 }
 
@@ -30,25 +28,27 @@ bool is_large(Bytes bytes, const CheckedPlan& checked) {
          kWorthSharding * static_cast<double>(checked.rank().peak.figures.allocated.count());
 }
 
-/// A plan that replicates by its nature is a choice; one that shards and leaves this out is a mistake.
-Suspicion whole(const CheckedPlan& checked, std::string code, std::string message, Bytes evidence) {
+Suspicion suspicion(Severity severity, std::string code, std::string message, Bytes evidence, std::string key_path) {
   Suspicion found;
-  found.finding.severity = shards_anything(checked.plan.plan) ? Severity::error : Severity::warning;
+  found.finding.severity = severity;
   found.finding.code = std::move(code);
   found.finding.message = std::move(message);
   found.finding.evidence = evidence;
-  found.finding.key_path = "plans";
+  found.finding.key_path = std::move(key_path);
+  return found;
+}
+
+/// A plan that replicates by its nature is a choice; one that shards and leaves this out is a mistake.
+Suspicion whole(const CheckedPlan& checked, std::string code, std::string message, Bytes evidence) {
+  const Severity severity = shards_anything(checked.plan.plan) ? Severity::error : Severity::warning;
+  Suspicion found = suspicion(severity, std::move(code), std::move(message), evidence, "plans");
   add(found.fixes, {as_meant(checked), under_plan(checked, "fsdp2"), under_plan(checked, "fsdp1-full-shard")});
   return found;
 }
 
 Suspicion wrongly_wrapped(const CheckedPlan& checked, std::string code, std::string message, Bytes evidence) {
-  Suspicion found;
-  found.finding.severity = Severity::error;
-  found.finding.code = std::move(code);
-  found.finding.message = std::move(message);
-  found.finding.evidence = evidence;
-  found.finding.key_path = "plans." + checked.plan.name + ".auto_wrap_policy";
+  const std::string key_path = "plans." + checked.plan.name + ".auto_wrap_policy";
+  Suspicion found = suspicion(Severity::error, std::move(code), std::move(message), evidence, key_path);
   add(found.fixes, {as_meant(checked), usual_wrapping(checked)});
   return found;
 }
@@ -67,13 +67,10 @@ void check_wrapping(const CheckedPlan& checked, std::vector<Suspicion>& out) {
 }
 
 /// A flat parameter that holds frozen and trained ones has a gradient for both (torch/distributed/fsdp/_flat_param.py).
-void check_units(const CheckedPlan& checked, std::vector<Suspicion>& out) {
+void check_units(const CheckedPlan& checked, const Weights& weights, std::vector<Suspicion>& out) {
   const auto* fsdp1 = std::get_if<Fsdp1>(&checked.plan.plan);
   if (!fsdp1 || !checked.job.adapter || !fsdp1->auto_wrap_policy) return;
-  Bytes frozen;
-  for (const ListedWeight& weight : list_weights(checked.job, checked.stack.load()))
-    if (!weight.trained && weight.layer == 0)
-      frozen += Bytes{static_cast<std::uint64_t>(weight.stored()) * size_of(weight.dtype)};
+  const Bytes frozen = sum_of(weights, [](const ListedWeight& w) { return !w.trained && w.layer == 0; });
   out.push_back(
       wrongly_wrapped(checked, "mixed-fsdp1-unit",
                       "a layer's frozen and trained parameters are in one flat parameter, whose gradient is as "
@@ -88,18 +85,23 @@ std::vector<Suspicion> sharding_rules(const CheckedPlan& checked) {
   const ClusterSpec& cluster = checked.job.cluster;
   if (!checked.ran() || cluster.world_size == 1 || cluster.mesh != Mesh{}) return out;  // a mesh cuts by itself
   check_wrapping(checked, out);
-  check_units(checked, out);
+  const Weights weights = list_weights(checked.job, checked.stack.load());
+  check_units(checked, weights, out);
+  Weights whole_weights;  // on every rank
+  for (const ListedWeight& weight : weights)
+    if (!is_sharded(checked.plan.plan, {.trained = weight.trained, .packed = weight.kind == WeightKind::packed}))
+      whole_weights.push_back(weight);
   const Bytes base =
-      held_whole(checked, [](const ListedWeight& w) { return !w.added() && w.kind != WeightKind::packed; });
+      sum_of(whole_weights, [](const ListedWeight& w) { return !w.added() && w.kind != WeightKind::packed; });
   if (is_large(base, checked))
     out.push_back(whole(checked, "float-base-unsharded", "every rank holds the unquantized base whole", base));
-  const Bytes packed = held_whole(checked, [](const ListedWeight& w) { return w.kind == WeightKind::packed; });
+  const Bytes packed = sum_of(whole_weights, [](const ListedWeight& w) { return w.kind == WeightKind::packed; });
   if (is_large(packed, checked)) {
     auto found = whole(checked, "quantized-base-replicated", "every rank holds the 4-bit base whole", packed);
     found.finding.severity = Severity::note;
     out.push_back(std::move(found));
   }
-  const Bytes added = held_whole(checked, [](const ListedWeight& w) { return w.added(); });
+  const Bytes added = sum_of(whole_weights, [](const ListedWeight& w) { return w.added(); });
   if (added != Bytes{} && shards_anything(checked.plan.plan))
     out.push_back(whole(checked, "adapter-unsharded",
                         "every rank holds the adapter whole, with its gradients and optimizer state", added));

@@ -69,9 +69,8 @@ PlanReport play(const JobSpec& job, const NamedPlan& plan, const EstimateOptions
       return report;
     }
     if (rank == 0) report.host = host_memory(job, plan, *run);
-    if (rank == ranks.front()) {
-      if (run->managed_state > Bytes{}) report.outside.push_back(paged_optimizer_state(run->managed_state));
-    }
+    if (rank == ranks.front() && run->managed_state > Bytes{})
+      report.outside.push_back(paged_optimizer_state(run->managed_state));
     const std::vector<StepPhase> step = last_step(*run, job.training);
     const std::optional<StepTime> time = step_time(step, job.cluster);
     const bool slower = time && (!report.step_time || time->lower_bound > report.step_time->lower_bound);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string_view>
 
 #include "plan/options.h"
 
@@ -77,6 +78,12 @@ struct Zero {
   ZeroFp16 fp16;
   friend bool operator==(const Zero&, const Zero&) = default;
 };
+
+/// Whether DeepSpeed's file has this option at its root; all others of Zero are in zero_optimization.
+constexpr bool is_at_root(std::string_view option) {
+  return option == "zero_force_ds_cpu_optimizer" || option == "gradient_clipping" || option == "bf16" ||
+         option == "fp16";
+}
 
 inline constexpr std::int64_t kZeroMost = std::numeric_limits<std::int64_t>::max();
 

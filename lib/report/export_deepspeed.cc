@@ -1,7 +1,5 @@
 #include "report/export_deepspeed.h"
 
-#include <algorithm>
-#include <array>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -14,14 +12,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The options that are beside zero_optimization.
-constexpr std::array<std::string_view, 4> kRootKeys{"zero_force_ds_cpu_optimizer", "gradient_clipping", "bf16", "fp16"};
-
 struct DeepspeedWriter {
   Json& root;
   Json& zero;
 
-  Json& of(std::string_view key) const { return std::ranges::find(kRootKeys, key) != kRootKeys.end() ? root : zero; }
+  Json& of(std::string_view key) const { return is_at_root(key) ? root : zero; }
   template <class T, class... Range>
   void option(std::string_view key, const T& value, Range...) const {
     if constexpr (NamedEnum<T>)
