@@ -17,7 +17,7 @@ LIBRARIES = {
     r"CLI/": {"app"},
     r"(spdlog|fmt)/": {"app"},
     r"yaml-cpp/": {"lib/config"},
-    r"nlohmann/": {"lib/config", "lib/report"},
+    r"nlohmann/": {"lib/config", "lib/report", "lib/verify"},
     r"re2/": {"lib/model"},
     r"doctest/": set(),
 }

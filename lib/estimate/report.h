@@ -26,6 +26,7 @@ using CategoryBytes = std::array<Bytes, kCategoryNames.size()>;  ///< allocated 
 /// requested <= allocated <= active <= reserved, at one moment or as peaks over a span.
 struct LedgerFigures {
   Bytes requested, allocated, active, reserved;
+  friend bool operator==(const LedgerFigures&, const LedgerFigures&) = default;
 };
 
 /// The ledger of one rank over a span of the run (the whole of it, or the training steps alone).

@@ -1,0 +1,101 @@
+// A run of the real step beside its prediction: what each rank measured, how, and how far off it was. Plain values;
+// verify/ fills them in, report/ turns them into text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "plan/job_names.h"
+
+namespace qlp {
+
+/// What computes.
+enum class VerifyDevice : std::uint8_t { cpu, cuda, null };
+template <>
+inline constexpr std::array<EnumName<VerifyDevice>, 3> kEnumNames<VerifyDevice>{{
+    {VerifyDevice::cpu, "cpu"},
+    {VerifyDevice::cuda, "cuda"},
+    {VerifyDevice::null, "null"},
+}};
+
+/// How a rank ended.
+enum class RankEnd : std::uint8_t {
+  finished,             ///< with a result
+  out_of_memory,        ///< of its device
+  communicator_failed,  ///< NCCL, or the rendezvous
+  device_failed,        ///< the driver, CUDA or a library
+  refused,              ///< it cannot run this job, and says why
+  died,                 ///< without a word: a signal, an exit
+  hung,                 ///< no word for longer than the timeout
+  stopped,              ///< well, until another rank failed
+};
+template <>
+inline constexpr std::array<EnumName<RankEnd>, 8> kEnumNames<RankEnd>{{
+    {RankEnd::finished, "finished"},
+    {RankEnd::out_of_memory, "out_of_memory"},
+    {RankEnd::communicator_failed, "communicator_failed"},
+    {RankEnd::device_failed, "device_failed"},
+    {RankEnd::refused, "refused"},
+    {RankEnd::died, "died"},
+    {RankEnd::hung, "hung"},
+    {RankEnd::stopped, "stopped"},
+}};
+
+/// One amount, measured or predicted or both.
+struct ComparedFigure {
+  std::string name;                ///< "allocated", "reserved", "device_used", "cuda_context", "nccl", ...
+  std::string phase;               ///< of the timeline; "peak", "training_peak" or "end" for the run as a whole
+  std::optional<Bytes> measured;   ///< none: it could not be read here
+  std::optional<Bytes> predicted;  ///< none: nothing was predicted, all of it is unaccounted
+  std::string source;              ///< how it was measured, or why it was not
+  bool judged = false;             ///< the tolerance is held against it
+
+  /// measured - predicted; none where one of them is missing.
+  std::optional<ByteDelta> unaccounted() const {
+    if (!measured || !predicted) return std::nullopt;
+    return difference(*measured, *predicted);
+  }
+};
+
+struct RankVerification {
+  std::int64_t rank = 0;
+  RankEnd end = RankEnd::stopped;
+  std::string state;    ///< the last that it told: "micro1.forward"
+  std::string message;  ///< why it did not finish; empty where it did
+  std::string output;   ///< the last lines that it wrote, where it did not finish
+  std::string device;   ///< what it ran on: "NVIDIA H200", "cpu"
+  std::vector<ComparedFigure> figures;
+  std::vector<double> losses;          ///< of the micro steps of this rank
+  std::vector<double> gradient_norms;  ///< of the optimizer steps, before clipping; empty without clipping
+};
+
+/// How far a judged figure may be off: so many bytes, and such a share of the prediction.
+struct Tolerance {
+  Bytes bytes;
+  double share = 0;
+  bool allows(Bytes measured, Bytes predicted) const;
+  friend bool operator==(const Tolerance&, const Tolerance&) = default;
+};
+
+/// How many ranks a run had, and how they were played.
+struct Verification {
+  std::string plan;
+  VerifyDevice device = VerifyDevice::cpu;
+  std::int64_t world_size = 1;
+  bool alone = false;  ///< one rank of world_size was played, with copies instead of the wire
+  std::int64_t steps = 0;
+  Tolerance tolerance;
+  std::vector<RankVerification> ranks;  ///< in their order
+  std::vector<std::string> versions;    ///< of what it ran on: "driver 580.65.06"
+  bool interrupted = false;
+
+  bool finished() const;          ///< every rank has a result
+  bool within_tolerance() const;  ///< and every judged figure is near enough, every loss a number
+  bool out_of_memory() const;     ///< some rank ran out of memory: an answer, whatever became of the others
+};
+
+}  // namespace qlp
