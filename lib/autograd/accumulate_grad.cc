@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -26,13 +27,18 @@ Grads AccumulateGrad::backward(Context& ctx, Grads& grads) {
 
 bool AccumulateGrad::accumulate(Context& ctx, const Tensor& incoming) const {
   Tensor& grad = autograd_data(leaf_).grad;
-  if (grad.defined()) return false;  // added in place
+  if (grad.defined()) {
+    compute(ctx, Binary::add, grad, grad, incoming);
+    return false;
+  }
   const bool same_layout = leaf_.contiguous() ? incoming.contiguous() : incoming.strides() == leaf_.strides();
   const bool takes_over = incoming.use_count() == 1 && same_layout;
-  if (takes_over)
+  if (takes_over) {
     grad = incoming.alias();
-  else
+  } else {
     grad = empty_like(ctx, leaf_, incoming.dtype(), Op::clone);
+    copy_elements(ctx, grad, incoming);
+  }
   AllocationLabel label = grad.storage().label();
   label.category = Category::gradients;
   grad.storage().set_label(label);

@@ -12,7 +12,8 @@ namespace qlp {
 namespace {
 
 struct ReentrantBackward final : Node {
-  explicit ReentrantBackward(Context& ctx) : Node(ctx), autocast_(ctx.autocast.enabled) {}
+  explicit ReentrantBackward(Context& ctx)
+      : Node(ctx), autocast_(ctx.autocast.enabled), random_calls_(ctx.random.calls) {}
   Region region;
   SavedTensor input;
 
@@ -25,6 +26,7 @@ struct ReentrantBackward final : Node {
       const Scoped grad_mode(ctx.grad_enabled, true);
       const Scoped category(ctx.category, Category::activations);
       const AutocastRegion autocast(ctx, autocast_);
+      const Scoped random(ctx.random.calls, random_calls_);  // preserve_rng_state
       output = region(ctx, detached);
     }
     ctx.engine.backward(ctx, {output}, {grads[0]});
@@ -36,6 +38,7 @@ struct ReentrantBackward final : Node {
 
  private:
   bool autocast_;
+  std::uint64_t random_calls_;
 };
 
 class Holder;
@@ -44,7 +47,10 @@ class Holder;
 class Frame final : public RefCounted {
  public:
   Frame(Context& ctx, Region region, Tensor input)
-      : region_(std::move(region)), input_(std::move(input)), autocast_(ctx.autocast.enabled) {}
+      : region_(std::move(region)),
+        input_(std::move(input)),
+        autocast_(ctx.autocast.enabled),
+        random_calls_(ctx.random.calls) {}
 
   void recompute(Context& ctx);
   bool recomputed() const { return recomputed_; }
@@ -54,6 +60,7 @@ class Frame final : public RefCounted {
   Region region_;
   Tensor input_;
   bool autocast_;
+  std::uint64_t random_calls_;
   bool recomputed_ = false;
   std::vector<Holder*> holders_;  ///< in the order of saving; null where the node is gone
 };
@@ -123,6 +130,7 @@ void Frame::recompute(Context& ctx) {
   const Scoped module(ctx.module, ctx.module);
   const AutocastRegion autocast(ctx, autocast_);
   const Scoped abandoned(ctx.abandoned, false);
+  const Scoped random(ctx.random.calls, random_calls_);  // preserve_rng_state
   ctx.saved_hooks.push_back(&hooks);
   region_(ctx, input_);
   ctx.saved_hooks.pop_back();

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "autograd/attention.h"
+#include "autograd/attention_options.h"
 #include "autograd/record.h"
 #include "base/rounding.h"
 #include "tensor/factories.h"
@@ -45,9 +46,17 @@ std::int64_t workspace_bytes(const Tile& tile, std::int64_t batch_heads, std::in
   return batch_heads * elements * static_cast<std::int64_t>(sizeof(float));
 }
 
+/// A mask as wide as there are keys: what pads its rows is left out.
+Array seen(const Tensor& mask, const Tensor& k) {
+  Array out = array_of(mask);
+  if (out.given()) out.shape = out.shape.with(-1, k.size(2));
+  return out;
+}
+
 struct EfficientBackward final : Node {
   using Node::Node;
   SavedTensor q, k, v, mask, out, lse, seed, offset;
+  double scale = 0;
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor qs = q.unpack(ctx), ks = k.unpack(ctx), vs = v.unpack(ctx);
     const Tensor bias = mask.saved() ? mask.unpack(ctx) : Tensor();
@@ -60,6 +69,7 @@ struct EfficientBackward final : Node {
     {
       const Tensor laid = grads[0].transpose(1, 2);
       const Tensor grad = laid.contiguous() ? laid : empty(ctx, laid.shape(), laid.dtype(), Op::contiguous);
+      if (!laid.contiguous()) copy_into(ctx, grad, laid);
       const auto like = [&](const Tensor& x) {
         return empty(ctx, {batch, x.size(2), x.size(1), x.size(3)}, x.dtype(), kOp).transpose(1, 2);
       };
@@ -81,6 +91,10 @@ struct EfficientBackward final : Node {
       }
       const Tile tile = backward_tile(qs.dtype(), width, ctx.device.traits().compute_capability);
       const Tensor workspace = empty(ctx, {workspace_bytes(tile, batch * heads, rows, width)}, DType::uint8, kOp);
+      if (Kernels* kernels = ctx.kernels(qs))
+        kernels->attention_backward(ctx.stream, array_of(result[0]), array_of(result[1]), array_of(result[2]),
+                                    array_of(grad.transpose(1, 2)), array_of(os), array_of(ls), array_of(qs),
+                                    array_of(ks), array_of(vs), seen(bias, ks), attention_options(qs, bias, scale));
       delta.reset();
     }
     multiply_pairs(ctx, qs, bias.defined() ? rows * ks.size(2) : causal_pairs(rows), 5);
@@ -96,11 +110,12 @@ struct EfficientBackward final : Node {
 }  // namespace
 
 Tensor efficient_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                           const AttentionBehaviour& behaviour) {
+                           const AttentionBehaviour& behaviour, double scale) {
   const auto node = record<EfficientBackward>(ctx, q, k, v);
   if (node) {
     if (mask.defined()) node->mask.save(ctx, mask);
     node->k.save(ctx, k), node->q.save(ctx, q), node->v.save(ctx, v);
+    node->scale = scale;
   }
   const std::int64_t batch = q.size(0), heads = q.size(1), rows = q.size(2), width = q.size(3);
   constexpr Op kOp = Op::scaled_dot_product_efficient;
@@ -117,6 +132,9 @@ Tensor efficient_attention(Context& ctx, const Tensor& q, const Tensor& k, const
   // Heads wider than 128 are summed in global memory, in float32.
   if (width > 128 && q.dtype() != DType::float32) scratch(ctx, bytes_of(laid.shape(), DType::float32).count(), kOp);
   Tensor out = laid.transpose(1, 2);
+  if (Kernels* kernels = ctx.kernels(out))
+    kernels->attention(ctx.stream, array_of(out), array_of(lse), array_of(q), array_of(k), array_of(v), seen(mask, k),
+                       attention_options(q, mask, scale));
   set_history(out, node);
   if (node) {
     node->lse.save_result(ctx, lse), node->out.save_result(ctx, out);

@@ -5,6 +5,7 @@
 
 #include "autograd/record.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/cub_scratch.h"
 #include "tensor/factories.h"
 
@@ -18,8 +19,14 @@ Tensor int64s(Context& ctx, std::int64_t count) { return empty(ctx, {count}, DTy
 
 /// The gradient of a table [V, H]: few indices go straight into it. More are sorted, and the rows of each are summed in
 /// parts, in float32 (ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu, torch 2.4 to 2.14).
-Tensor embedding_dense_backward(Context& ctx, std::int64_t count, const Shape& table, DType dtype) {
-  if (count < kSortedFrom) return empty(ctx, table, dtype, Op::embedding_backward);
+Tensor embedding_dense_backward(Context& ctx, const Tensor& grad, const Tensor& indices, const Shape& table) {
+  const std::int64_t count = indices.numel();
+  const DType dtype = grad.dtype();
+  if (count < kSortedFrom) {
+    Tensor result = empty(ctx, table, dtype, Op::embedding_backward);
+    scatter_rows(ctx, result, grad, indices);
+    return result;
+  }
   const DeviceTraits& traits = ctx.device.traits();
   const auto rows = static_cast<std::uint64_t>(table[0]);
   const Tensor sorted = int64s(ctx, count), order = int64s(ctx, count);
@@ -40,6 +47,7 @@ Tensor embedding_dense_backward(Context& ctx, std::int64_t count, const Shape& t
   const std::int64_t most_parts = count / kRowsPerThread + segments;
   const Tensor part_count = int64s(ctx, 1), offsets = int64s(ctx, most_parts);
   const Tensor sums = empty(ctx, {most_parts, table[1]}, DType::float32, Op::embedding_backward);
+  scatter_rows(ctx, result, grad, indices);
   return result;
 }
 
@@ -50,7 +58,7 @@ struct EmbeddingBackward final : Node {
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor at = indices.unpack(ctx);
     Grads out;
-    out.push_back(embedding_dense_backward(ctx, at.numel(), table, grads[0].dtype()));
+    out.push_back(embedding_dense_backward(ctx, grads[0], at, table));
     return out;
   }
   void release() override { indices.release(); }
@@ -64,7 +72,7 @@ struct VocabParallelBackward final : Node {
   Shape part, whole;
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor at = indices.unpack(ctx);
-    full = embedding_dense_backward(ctx, at.numel(), whole, grads[0].dtype());
+    full = embedding_dense_backward(ctx, grads[0], at, whole);
     Grads out;
     out.push_back(empty(ctx, part, grads[0].dtype(), Op::contiguous));
     return out;
@@ -100,7 +108,7 @@ Tensor vocab_parallel_embedding(Context& ctx, const Tensor& indices, const Tenso
     const Tensor part = empty(ctx, shape, weight.dtype(), Op::embedding);
     local.reset(), outside.reset();
     out = empty_like(ctx, part, Op::all_reduce);
-    communicate(ctx, Collective::all_reduce, group, out);
+    all_reduce(ctx, group, out, ReduceOp::sum);
   }
   set_history(out, node);
   return out;
@@ -112,6 +120,7 @@ Tensor embedding(Context& ctx, const Tensor& indices, const Tensor& weight) {
   Shape shape = indices.shape();
   shape.push_back(weight.size(1));
   Tensor out = empty(ctx, shape, weight.dtype(), Op::embedding);
+  gather_rows(ctx, out, weight, indices);
   set_history(out, node);
   return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
 
@@ -35,9 +36,13 @@ void fit(Context& ctx, Tensor& grad, const Node::InputMeta& meta) {
       if (i < extra || meta.shape[i - extra] == 1) kept = kept.with(i, 1), reduced |= 1U << i;
     const Tensor whole = std::exchange(grad, empty(ctx, kept, grad.dtype(), Op::sum));
     reduction_scratch(ctx, whole, reduced, Op::sum);
+    compute(ctx, Reduce::sum, grad, whole);
     if (kept != meta.shape) grad = grad.view(meta.shape);
   }
-  if (grad.dtype() != meta.dtype) grad = empty_like(ctx, grad, meta.dtype, Op::to_copy);
+  if (grad.dtype() == meta.dtype) return;
+  const Tensor cast = empty_like(ctx, grad, meta.dtype, Op::to_copy);
+  copy_into(ctx, cast, grad);
+  grad = cast;
 }
 
 }  // namespace
@@ -52,7 +57,10 @@ void Engine::backward(Context& ctx, const std::vector<Tensor>& roots, std::vecto
   std::swap(ctx.saved_hooks, no_hooks);
 
   for (std::size_t i = 0; i < roots.size(); ++i)
-    if (!grads[i].defined()) grads[i] = empty_like(ctx, roots[i], Op::ones_like);
+    if (!grads[i].defined()) {
+      grads[i] = empty_like(ctx, roots[i], Op::ones_like);
+      fill(ctx, grads[i], 1);
+    }
   // The caller's list keeps the gradients alive to the end, as torch.autograd.backward's does.
   const auto root = make_ref<GraphRoot>(grads);
   for (const Tensor& tensor : roots) root->add_edge(tensor);
@@ -135,10 +143,14 @@ void Engine::evaluate(Context& ctx, Task& task, Node& node) {
 // Added in place if nobody else holds what has arrived before, else into a new tensor. A view holds on to its base, so
 // it never owns its storage alone.
 void Engine::add_to_buffer(Context& ctx, Tensor& slot, Tensor grad) {
-  if (!slot.defined())
+  if (!slot.defined()) {
     slot = std::move(grad);
-  else if (slot.impl()->is_view || slot.use_count() > 1 || slot.impl()->storage->use_count() > 1)
-    slot = empty_for(ctx, slot, grad, promote(slot, grad), Op::add);
+    return;
+  }
+  const bool shared = slot.impl()->is_view || slot.use_count() > 1 || slot.impl()->storage->use_count() > 1;
+  const Tensor sum = shared ? empty_for(ctx, slot, grad, promote(slot, grad), Op::add) : slot;
+  compute(ctx, Binary::add, sum, slot, grad);
+  slot = sum;
 }
 
 }  // namespace qlp

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "autograd/attention.h"
+#include "autograd/attention_options.h"
 #include "autograd/record.h"
 #include "base/rounding.h"
 #include "tensor/factories.h"
@@ -37,6 +38,7 @@ struct FlashBackward final : Node {
   using Node::Node;
   SavedTensor q, k, v, out, lse, seed, offset;
   std::int64_t window = 0;
+  double scale = 0;
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor qs = q.unpack(ctx), ks = k.unpack(ctx), vs = v.unpack(ctx);
     const Tensor os = out.unpack(ctx), ls = lse.unpack(ctx);
@@ -47,9 +49,11 @@ struct FlashBackward final : Node {
     {
       const Tensor laid = grads[0].transpose(1, 2);
       const Tensor grad = laid.contiguous() ? laid : empty(ctx, laid.shape(), laid.dtype(), Op::contiguous);
+      if (!laid.contiguous()) copy_into(ctx, grad, laid);
       const Tensor out_laid = os.transpose(1, 2);
       const Tensor output =
           out_laid.contiguous() ? out_laid : empty(ctx, out_laid.shape(), out_laid.dtype(), Op::contiguous);
+      if (!out_laid.contiguous()) copy_into(ctx, output, out_laid);
       result[0] = empty_like(ctx, qs, Op::flash_backward);
       result[1] = empty_like(ctx, ks, Op::flash_backward);
       result[2] = empty_like(ctx, vs, Op::flash_backward);
@@ -61,6 +65,11 @@ struct FlashBackward final : Node {
         dk_expanded = empty(ctx, {batch, columns, heads, width}, ks.dtype(), Op::flash_backward);
         dv_expanded = empty(ctx, {batch, columns, heads, width}, vs.dtype(), Op::flash_backward);
       }
+      if (Kernels* kernels = ctx.kernels(qs))
+        kernels->attention_backward(ctx.stream, array_of(result[0]), array_of(result[1]), array_of(result[2]),
+                                    array_of(grad.transpose(1, 2)), array_of(output.transpose(1, 2)), array_of(ls),
+                                    array_of(qs), array_of(ks), array_of(vs), {},
+                                    attention_options(qs, {}, scale, window));
     }
     multiply_pairs(ctx, qs, causal_pairs(rows, window), 5);
     drop_unwanted(*this, result);
@@ -74,9 +83,12 @@ struct FlashBackward final : Node {
 }  // namespace
 
 Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                       const AttentionBehaviour& behaviour, std::int64_t window) {
+                       const AttentionBehaviour& behaviour, std::int64_t window, double scale) {
   const auto node = record<FlashBackward>(ctx, q, k, v);
-  if (node) node->k.save(ctx, k), node->q.save(ctx, q), node->v.save(ctx, v), node->window = window;
+  if (node) {
+    node->k.save(ctx, k), node->q.save(ctx, q), node->v.save(ctx, v);
+    node->window = window, node->scale = scale;
+  }
   const std::int64_t batch = q.size(0), heads = q.size(1), rows = q.size(2), width = q.size(3), columns = k.size(2);
   constexpr Op kOp = Op::scaled_dot_product_flash;
   Tensor out = empty_like(ctx, q, kOp);
@@ -92,6 +104,9 @@ Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Ten
     lse_parts = empty(ctx, {splits, batch, heads, rows}, DType::float32, kOp);
     out_parts = empty(ctx, {splits, batch, heads, rows, padded_width(width)}, DType::float32, kOp);
   }
+  if (Kernels* kernels = ctx.kernels(out))
+    kernels->attention(ctx.stream, array_of(out), array_of(lse), array_of(q), array_of(k), array_of(v), {},
+                       attention_options(q, {}, scale, window));
   Tensor seed, offset;
   if (behaviour.flash_rng_on_device) {
     seed = empty(ctx, {2}, DType::int64, kOp);

@@ -7,6 +7,7 @@
 #include "autograd/views.h"
 #include "autograd/zero3_linear.h"
 #include "tensor/arithmetic.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -16,19 +17,28 @@ namespace {
 struct LinearBackward final : Node {
   using Node::Node;
   SavedTensor x, weight;
-  Shape weight_shape, x_shape;
+  std::int64_t out_features = 0;
+  Shape x_shape;
   DType dtype = DType::float32;
   Grads backward(Context& ctx, Grads& grads) override {
     Tensor& grad = grads[0];
     const Tensor other = weight.unpack(ctx), self = x.unpack(ctx);
-    const std::int64_t out_features = weight_shape[0], in = weight_shape[1], rows = grad.numel() / out_features;
     // The view of the result: a gradient that does not lie row by row is copied first.
-    const Shape flat{rows, out_features};
-    grad = grad.contiguous() ? grad.view(flat) : empty(ctx, flat, grad.dtype(), Op::contiguous);
+    const Shape flat{grad.numel() / out_features, out_features};
+    if (grad.contiguous()) {
+      grad = grad.view(flat);
+    } else {
+      const Tensor copy = empty(ctx, flat, grad.dtype(), Op::contiguous);
+      copy_elements(ctx, copy, grad);
+      grad = copy;
+    }
     Grads out(3);
-    if (wants(1) && addmm_) out[1] = gemm(ctx, {rows, in}, out_features, dtype);
-    if (wants(0)) out[0] = gemm(ctx, weight_shape, rows, dtype), out[0].impl()->is_view = true;  // transposed twice
-    if (wants(1) && !addmm_) out[1] = gemm(ctx, {rows, in}, out_features, dtype);
+    if (wants(1) && addmm_) out[1] = gemm(ctx, {grad}, {other}, dtype);
+    if (wants(0)) {
+      out[0] = gemm(ctx, {.tensor = grad, .turned = true}, {self}, dtype);
+      out[0].impl()->is_view = true;  // transposed twice
+    }
+    if (wants(1) && !addmm_) out[1] = gemm(ctx, {grad}, {other}, dtype);
     if (wants(0)) touch(ctx, out[0]);
     if (wants(1)) touch_weight(ctx, other);
     if (wants(1) && x_shape.rank() > 2) out[1] = out[1].view(x_shape);
@@ -50,41 +60,60 @@ struct LinearBackward final : Node {
 struct BmmBackward final : Node {
   using Node::Node;
   SavedTensor a, b;
-  Shape a_shape, b_shape;
   DType dtype = DType::float32;
   Op op = Op::bmm;
-  Grads backward(Context& ctx, Grads&) override {
+  Grads backward(Context& ctx, Grads& grads) override {
     const Tensor right = b.unpack(ctx), left = a.unpack(ctx);
+    const bool stacked = grads[0].shape().rank() == 3;
+    const Operand grad{.tensor = grads[0], .stacked = stacked};
     Grads out(2);
-    if (wants(1)) out[1] = gemm(ctx, b_shape, a_shape[-2], dtype, op);
-    if (wants(0)) out[0] = gemm(ctx, a_shape, b_shape[-1], dtype, op);
+    if (wants(1)) out[1] = gemm(ctx, {.tensor = left, .turned = true, .stacked = stacked}, grad, dtype, op);
+    if (wants(0)) out[0] = gemm(ctx, grad, {.tensor = right, .turned = true, .stacked = stacked}, dtype, op);
     return out;
   }
   void release() override { b.release(), a.release(); }
 };
 
 /// addmm whose bias is added by cuBLASLt (CUDABlas.cpp, gemm_and_bias).
-Tensor gemm_with_bias(Context& ctx, const Shape& shape, std::int64_t inner, DType dtype) {
-  Tensor out = empty(ctx, shape, dtype, Op::addmm);
+Tensor gemm_with_bias(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  Tensor out = empty(ctx, {x.size(0), weight.size(0)}, x.dtype(), Op::addmm);
   const Scoped category(ctx.category, Category::workspace);
   const std::uint64_t bytes = ctx.abandoned ? 0 : ctx.device.traits().cublaslt_workspace_bytes;
   const Storage workspace(ctx.device, bytes, ctx.stream, ctx.label(Op::cublas_workspace));
-  gemm_into(ctx, shape, inner, dtype);
+  copy_into(ctx, out, bias);
+  gemm_into(ctx, out, {x}, {.tensor = weight, .turned = true}, 1);
+  return out;
+}
+
+/// The matrix or stack of matrices that a kernel multiplies.
+Array matrix_of(const Operand& operand) {
+  Array out = array_of(operand.tensor);
+  if (!operand.stacked && out.shape.rank() != 2) {  // rows that lie behind each other
+    const Shape shape{out.size(-1) ? out.numel() / out.size(-1) : 0, out.size(-1)};
+    out.shape = shape, out.strides = contiguous_strides(shape);
+  }
+  if (!operand.turned) return out;
+  const int rank = static_cast<int>(out.shape.rank());
+  out.shape = out.shape.with(-1, out.size(-2)).with(-2, operand.tensor.size(-1));
+  std::swap(out.strides[static_cast<std::size_t>(rank - 1)], out.strides[static_cast<std::size_t>(rank - 2)]);
   return out;
 }
 
 }  // namespace
 
-void gemm_into(Context& ctx, const Shape& shape, std::int64_t inner, DType dtype) {
+void gemm_into(Context& ctx, const Tensor& out, const Operand& a, const Operand& b, double beta) {
   if (ctx.abandoned) return;
   ctx.device.use_cublas(ctx.thread, ctx.stream);
-  const std::int64_t columns = shape[-1];
-  multiply(ctx, columns ? shape.numel() / columns : 0, columns, inner, dtype);
+  const std::int64_t columns = out.size(-1);
+  multiply(ctx, columns ? out.numel() / columns : 0, columns, a.columns(), out.dtype());
+  if (Kernels* kernels = ctx.kernels(out))
+    kernels->gemm(ctx.stream, array_of(out), matrix_of(a), matrix_of(b), 1, beta);
 }
 
-Tensor gemm(Context& ctx, const Shape& shape, std::int64_t inner, DType dtype, Op op) {
-  Tensor out = empty(ctx, shape, dtype, op);
-  gemm_into(ctx, shape, inner, dtype);
+Tensor gemm(Context& ctx, const Operand& a, const Operand& b, DType dtype, Op op) {
+  Tensor out =
+      empty(ctx, a.stacked ? Shape{a.tensor.size(0), a.rows(), b.columns()} : Shape{a.rows(), b.columns()}, dtype, op);
+  gemm_into(ctx, out, a, b);
   return out;
 }
 
@@ -103,15 +132,13 @@ Tensor linear(Context& ctx, const Tensor& input, const Tensor& stored_weight, co
 
   const auto node = record<LinearBackward>(ctx, weight, x, bias);
   if (node) {
-    node->weight_shape = weight.shape(), node->x_shape = x.shape(), node->dtype = x.dtype();
+    node->out_features = weight.size(0), node->x_shape = x.shape(), node->dtype = x.dtype();
     if (bias.defined()) node->set_addmm();
     if (node->wants(0)) node->x.save(ctx, x);
     if (node->wants(1)) node->weight.save(ctx, weight.alias());  // weight.t()
   }
-  const Shape product{rows, weight.size(0)};
-  const std::int64_t inner = weight.size(1);
-  const Tensor flat =
-      bias.defined() ? gemm_with_bias(ctx, product, inner, x.dtype()) : gemm(ctx, product, inner, x.dtype());
+  const Tensor flat = bias.defined() ? gemm_with_bias(ctx, x, weight, bias)
+                                     : gemm(ctx, {x}, {.tensor = weight, .turned = true}, x.dtype());
   touch_weight(ctx, stored_weight);
   Tensor out = flat.view(dense.shape().with(-1, weight.size(0)));
   out.impl()->is_view = false;
@@ -125,11 +152,12 @@ namespace {
 Tensor product(Context& ctx, const Tensor& a, const Tensor& b, Op op) {
   const auto node = record<BmmBackward>(ctx, a, b);
   if (node) {
-    node->a_shape = a.shape(), node->b_shape = b.shape(), node->dtype = a.dtype(), node->op = op;
+    node->dtype = a.dtype(), node->op = op;
     if (node->wants(0)) node->b.save(ctx, b);
     if (node->wants(1)) node->a.save(ctx, a);
   }
-  Tensor out = gemm(ctx, a.shape().with(-1, b.size(-1)), a.size(-1), a.dtype(), op);
+  const bool stacked = a.shape().rank() == 3;
+  Tensor out = gemm(ctx, {.tensor = a, .stacked = stacked}, {.tensor = b, .stacked = stacked}, a.dtype(), op);
   set_history(out, node);
   return out;
 }

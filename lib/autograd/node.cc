@@ -54,6 +54,7 @@ void set_data(const Tensor& tensor, const Tensor& data) {
   impl.storage = data.impl()->storage;
   impl.shape = data.shape(), impl.strides = data.strides();
   impl.dtype = data.dtype(), impl.contiguous = data.contiguous();
+  impl.offset = data.offset();
 }
 
 Edge gradient_edge(const Tensor& tensor, StreamId stream) {

@@ -2,6 +2,7 @@
 
 #include "autograd/record.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -10,7 +11,8 @@ namespace {
 /// Functional collectives give a new tensor (torch/distributed/_functional_collectives.py, all_reduce).
 Tensor reduced(Context& ctx, const Tensor& part, const RankGroup& group) {
   Tensor sum = empty_like(ctx, part, Op::all_reduce);
-  communicate(ctx, Collective::all_reduce, group, sum);
+  copy_elements(ctx, sum, part);
+  all_reduce(ctx, group, sum, ReduceOp::sum);
   return sum;
 }
 
@@ -65,7 +67,7 @@ Tensor all_gather_last(Context& ctx, const Tensor& a, const RankGroup& group) {
   const auto node = record<GatherBackward>(ctx, a);
   if (node) node->source = a.shape();
   const Tensor parts = empty(ctx, a.shape().with(0, a.size(0) * group.size), a.dtype(), Op::all_gather);
-  communicate(ctx, Collective::all_gather, group, parts);
+  all_gather(ctx, group, parts, a);
   Tensor out = empty(ctx, a.shape().with(-1, a.size(-1) * group.size), a.dtype(), Op::cat);
   set_history(out, node);
   return out;

@@ -4,6 +4,7 @@
 
 #include "autograd/autocast.h"
 #include "autograd/record.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -19,14 +20,31 @@ struct PassBackward final : Node {
   }
 };
 
+Tensor product(Context& ctx, const Tensor& a, const Tensor& b) {
+  Tensor out = empty_for(ctx, a, b, promote(a, b), Op::mul);
+  compute(ctx, Binary::mul, out, a, b);
+  return out;
+}
+Tensor quotient(Context& ctx, const Tensor& a, const Tensor& b) {
+  Tensor out = empty_for(ctx, a, b, promote(a, b), Op::div);
+  compute(ctx, Binary::div, out, a, b);
+  return out;
+}
+/// A new tensor like `a`, with op(a).
+Tensor mapped(Context& ctx, const Tensor& a, Op name, Unary op, double p = 0) {
+  Tensor out = empty_like(ctx, a, name);
+  compute(ctx, op, out, a, p);
+  return out;
+}
+
 struct MulBackward final : Node {
   using Node::Node;
   SavedTensor a, b;
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor other = b.unpack(ctx), self = a.unpack(ctx);
     Grads out(2);
-    if (wants(1)) out[1] = empty_for(ctx, grads[0], self, promote(grads[0], self), Op::mul);
-    if (wants(0)) out[0] = empty_for(ctx, grads[0], other, promote(grads[0], other), Op::mul);
+    if (wants(1)) out[1] = product(ctx, grads[0], self);
+    if (wants(0)) out[0] = product(ctx, grads[0], other);
     return out;
   }
   void release() override { a.release(), b.release(); }
@@ -39,57 +57,93 @@ struct DivBackward final : Node {
     Grads out(2);
     const Tensor divisor = b.unpack(ctx), self = a.unpack(ctx);
     if (wants(1)) {  // -grad * ((self / other) / other)
-      const Tensor negative = empty_like(ctx, grads[0], Op::neg);
-      const Tensor once = empty_for(ctx, self, divisor, promote(self, divisor), Op::div);
-      const Tensor twice = empty_for(ctx, once, divisor, promote(once, divisor), Op::div);
-      out[1] = empty_for(ctx, negative, twice, promote(negative, twice), Op::mul);
+      const Tensor negative = mapped(ctx, grads[0], Op::neg, Unary::neg);
+      const Tensor once = quotient(ctx, self, divisor);
+      const Tensor twice = quotient(ctx, once, divisor);
+      out[1] = product(ctx, negative, twice);
     }
-    if (wants(0)) out[0] = empty_for(ctx, grads[0], divisor, promote(grads[0], divisor), Op::div);
+    if (wants(0)) out[0] = quotient(ctx, grads[0], divisor);
     return out;
   }
   void release() override { a.release(), b.release(); }
 };
 
-/// One new tensor of the gradient's shape; keeps at most one tensor.
-struct UnaryBackward final : Node {
-  UnaryBackward(Context& ctx, Op op) : Node(ctx), op_(op) {}
+/// The gradient times a number: a new tensor of its shape.
+struct ScaleBackward final : Node {
+  using Node::Node;
+  Op op = Op::mul;
+  double factor = 1;
+  Grads backward(Context& ctx, Grads& grads) override {
+    Grads out;
+    out.push_back(mapped(ctx, grads[0], op, Unary::mul, factor));
+    return out;
+  }
+};
+
+Ref<ScaleBackward> record_scale(Context& ctx, const Tensor& a, Op op, double factor) {
+  auto node = record<ScaleBackward>(ctx, a);
+  if (node) node->op = op, node->factor = factor;
+  return node;
+}
+
+/// An operation whose gradient is worked out from that of the result and from one tensor that is kept.
+struct Function {
+  Op op, backward_op;
+  Unary forward;
+  Binary backward;
+  bool keeps_result = false;  ///< else the operand
+};
+constexpr Function kTanh{Op::tanh, Op::tanh_backward, Unary::tanh, Binary::tanh_backward, true};
+constexpr Function kSilu{Op::silu, Op::silu_backward, Unary::silu, Binary::silu_backward};
+constexpr Function kGelu{Op::gelu, Op::gelu_backward, Unary::gelu_tanh, Binary::gelu_tanh_backward};
+
+struct FunctionBackward final : Node {
+  using Node::Node;
   SavedTensor kept;
+  const Function* function = nullptr;
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor unpacked = kept.unpack(ctx);
     Grads out;
-    out.push_back(empty_like(ctx, grads[0], op_));
+    out.push_back(empty_like(ctx, grads[0], function->backward_op));
+    compute(ctx, function->backward, out[0], grads[0], unpacked);
     return out;
   }
   void release() override { kept.release(); }
-
- private:
-  Op op_;
 };
 
-enum class Keep : std::uint8_t { nothing, operand, result };
-
-Tensor unary(Context& ctx, const Tensor& a, Op op, Op backward_op, Keep keep) {
-  Ref<UnaryBackward> node;
-  if (records(ctx, a)) {
-    node = make_ref<UnaryBackward>(ctx, backward_op);
-    node->add_edge(a);
-    if (keep == Keep::operand) node->kept.save(ctx, a);
-  }
-  Tensor out = empty_like(ctx, a, op);
+Tensor apply(Context& ctx, const Tensor& a, const Function& function) {
+  const auto node = record<FunctionBackward>(ctx, a);
+  if (node) node->function = &function;
+  if (node && !function.keeps_result) node->kept.save(ctx, a);
+  Tensor out = mapped(ctx, a, function.op, function.forward);
   set_history(out, node);
-  if (node && keep == Keep::result) node->kept.save_result(ctx, out);
+  if (node && function.keeps_result) node->kept.save_result(ctx, out);
   return out;
 }
+
+struct DropoutBackward final : Node {
+  using Node::Node;
+  SavedTensor mask;
+  double factor = 1;
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor kept = mask.unpack(ctx);
+    Grads out;
+    out.push_back(empty_like(ctx, grads[0], Op::masked_scale));
+    compute(ctx, Binary::mul, out[0], grads[0], kept, factor);
+    return out;
+  }
+  void release() override { mask.release(); }
+};
 
 struct SquareBackward final : Node {
   using Node::Node;
   SavedTensor self;
   Grads backward(Context& ctx, Grads& grads) override {  // grad * (exponent * self.pow(exponent - 1))
     const Tensor x = self.unpack(ctx);
-    const Tensor power = empty_like(ctx, x, Op::pow);
-    const Tensor scaled = empty_like(ctx, power, Op::mul);
+    const Tensor power = mapped(ctx, x, Op::pow, Unary::copy);
+    const Tensor scaled = mapped(ctx, power, Op::mul, Unary::mul, 2);
     Grads out;
-    out.push_back(empty_for(ctx, grads[0], scaled, promote(grads[0], scaled), Op::mul));
+    out.push_back(product(ctx, grads[0], scaled));
     return out;
   }
   void release() override { self.release(); }
@@ -100,10 +154,11 @@ struct RsqrtBackward final : Node {
   SavedTensor result;
   Grads backward(Context& ctx, Grads& grads) override {  // -0.5 * grad * result.pow(3)
     const Tensor root = result.unpack(ctx);
-    const Tensor power = empty_like(ctx, root, Op::pow);
-    const Tensor half = empty_like(ctx, grads[0], Op::mul);
+    const Tensor power = mapped(ctx, root, Op::pow, Unary::cube);
+    const Tensor half = mapped(ctx, grads[0], Op::mul, Unary::mul, -0.5);
     Grads out;
     out.push_back(empty_like(ctx, half, Op::mul));
+    compute(ctx, Binary::mul, out[0], half, power);
     return out;
   }
   void release() override { result.release(); }
@@ -114,7 +169,12 @@ struct ToCopyBackward final : Node {
   DType source = DType::float32;
   Grads backward(Context& ctx, Grads& grads) override {
     Grads out;
-    out.push_back(grads[0].dtype() == source ? grads[0] : empty_like(ctx, grads[0], source, Op::to_copy));
+    if (grads[0].dtype() == source) {
+      out.push_back(grads[0]);
+      return out;
+    }
+    out.push_back(empty_like(ctx, grads[0], source, Op::to_copy));
+    copy_into(ctx, out[0], grads[0]);
     return out;
   }
 };
@@ -124,13 +184,22 @@ struct ToCopyBackward final : Node {
 Tensor add(Context& ctx, const Tensor& a, const Tensor& b) {
   const auto node = record<PassBackward>(ctx, a, b);
   Tensor out = empty_for(ctx, a, b, promote(a, b), Op::add);
+  compute(ctx, Binary::add, out, a, b);
   set_history(out, node);
   return out;
 }
 
-Tensor add_scalar(Context& ctx, const Tensor& a) {
+Tensor sub(Context& ctx, const Tensor& a, const Tensor& b) {
   const auto node = record<PassBackward>(ctx, a);
-  Tensor out = empty_like(ctx, a, Op::add);
+  Tensor out = empty_for(ctx, a, b, promote(a, b), Op::sub);
+  compute(ctx, Binary::add, out, a, b, -1);
+  set_history(out, node);
+  return out;
+}
+
+Tensor add_scalar(Context& ctx, const Tensor& a, double addend) {
+  const auto node = record<PassBackward>(ctx, a);
+  Tensor out = mapped(ctx, a, Op::add, Unary::add, addend);
   set_history(out, node);
   return out;
 }
@@ -139,7 +208,7 @@ Tensor mul(Context& ctx, const Tensor& a, const Tensor& b) {
   const auto node = record<MulBackward>(ctx, a, b);
   if (node && node->wants(0)) node->b.save(ctx, b);
   if (node && node->wants(1)) node->a.save(ctx, a);
-  Tensor out = empty_for(ctx, a, b, promote(a, b), Op::mul);
+  Tensor out = product(ctx, a, b);
   set_history(out, node);
   return out;
 }
@@ -148,29 +217,36 @@ Tensor div(Context& ctx, const Tensor& a, const Tensor& b) {
   const auto node = record<DivBackward>(ctx, a, b);
   if (node) node->b.save(ctx, b);
   if (node && node->wants(1)) node->a.save(ctx, a);
-  Tensor out = empty_for(ctx, a, b, promote(a, b), Op::div);
+  Tensor out = quotient(ctx, a, b);
   set_history(out, node);
   return out;
 }
 
-Tensor scale(Context& ctx, const Tensor& a, Op op) { return unary(ctx, a, op, op, Keep::nothing); }
-Tensor scale_in_place(Context& ctx, const Tensor& a) {
-  Ref<UnaryBackward> node;
-  if (records(ctx, a)) {
-    node = make_ref<UnaryBackward>(ctx, Op::mul);
-    node->add_edge(a);
-  }
+Tensor scale(Context& ctx, const Tensor& a, double factor, Op op) {
+  const auto node = record_scale(ctx, a, op, factor);
+  Tensor out = mapped(ctx, a, op, Unary::mul, factor);
+  set_history(out, node);
+  return out;
+}
+Tensor scale_in_place(Context& ctx, const Tensor& a, double factor) {
+  const auto node = record_scale(ctx, a, Op::mul, factor);
+  compute(ctx, Unary::mul, a, a, factor);
   Tensor out = a.alias();
   set_history(out, node);
   return out;
 }
-Tensor neg(Context& ctx, const Tensor& a) { return unary(ctx, a, Op::neg, Op::neg, Keep::nothing); }
-Tensor tanh(Context& ctx, const Tensor& a) { return unary(ctx, a, Op::tanh, Op::tanh_backward, Keep::result); }
-Tensor silu(Context& ctx, const Tensor& a) { return unary(ctx, a, Op::silu, Op::silu_backward, Keep::operand); }
-Tensor gelu(Context& ctx, const Tensor& a) { return unary(ctx, a, Op::gelu, Op::gelu_backward, Keep::operand); }
+Tensor neg(Context& ctx, const Tensor& a) {
+  const auto node = record_scale(ctx, a, Op::neg, -1);
+  Tensor out = mapped(ctx, a, Op::neg, Unary::neg);
+  set_history(out, node);
+  return out;
+}
+Tensor tanh(Context& ctx, const Tensor& a) { return apply(ctx, a, kTanh); }
+Tensor silu(Context& ctx, const Tensor& a) { return apply(ctx, a, kSilu); }
+Tensor gelu(Context& ctx, const Tensor& a) { return apply(ctx, a, kGelu); }
 Tensor clone(Context& ctx, const Tensor& a) {
   const auto node = record<PassBackward>(ctx, a);
-  Tensor out = empty_like(ctx, a, Op::clone);
+  Tensor out = mapped(ctx, a, Op::clone, Unary::copy);
   set_history(out, node);
   return out;
 }
@@ -179,7 +255,7 @@ Tensor square(Context& ctx, const Tensor& a) {
   const Tensor x = autocast_fp32(ctx, a);
   const auto node = record<SquareBackward>(ctx, x);
   if (node) node->self.save(ctx, x);
-  Tensor out = empty_like(ctx, x, Op::pow);
+  Tensor out = mapped(ctx, x, Op::pow, Unary::square);
   set_history(out, node);
   return out;
 }
@@ -187,22 +263,24 @@ Tensor square(Context& ctx, const Tensor& a) {
 Tensor rsqrt(Context& ctx, const Tensor& a) {
   const Tensor x = autocast_fp32(ctx, a);
   const auto node = record<RsqrtBackward>(ctx, x);
-  Tensor out = empty_like(ctx, x, Op::rsqrt);
+  Tensor out = mapped(ctx, x, Op::rsqrt, Unary::rsqrt);
   set_history(out, node);
   if (node) node->result.save_result(ctx, out);
   return out;
 }
 
-Tensor dropout(Context& ctx, const Tensor& a) {
-  Ref<UnaryBackward> node;
-  if (records(ctx, a)) {
-    node = make_ref<UnaryBackward>(ctx, Op::masked_scale);
-    node->add_edge(a);
-  }
+Tensor dropout(Context& ctx, const Tensor& a, double p) {
+  const auto node = record<DropoutBackward>(ctx, a);
   const Tensor mask = empty_like(ctx, a, DType::boolean, Op::native_dropout);
   Tensor out = empty_like(ctx, a, Op::native_dropout);
+  const double factor = 1 / (1 - p);
+  if (Kernels* kernels = ctx.kernels(out)) {
+    const Draw draw = next_draw(ctx, out);
+    kernels->bernoulli(ctx.stream, array_of(mask), draw.key, draw.first, 1 - p);
+    compute(ctx, Binary::mul, out, a, mask, factor);
+  }
   set_history(out, node);
-  if (node) node->kept.save_result(ctx, mask);
+  if (node) node->factor = factor, node->mask.save_result(ctx, mask);
   return out;
 }
 
@@ -211,6 +289,7 @@ Tensor to(Context& ctx, const Tensor& a, DType dtype) {
   const auto node = record<ToCopyBackward>(ctx, a);
   if (node) node->source = a.dtype();
   Tensor out = empty_like(ctx, a, dtype, Op::to_copy);
+  copy_into(ctx, out, a);
   set_history(out, node);
   return out;
 }

@@ -7,13 +7,15 @@
 namespace qlp {
 
 Tensor add(Context& ctx, const Tensor& a, const Tensor& b);
-/// a + scalar.
-Tensor add_scalar(Context& ctx, const Tensor& a);
+/// a - b of a `b` that wants no gradient.
+Tensor sub(Context& ctx, const Tensor& a, const Tensor& b);
+/// a + addend, a number.
+Tensor add_scalar(Context& ctx, const Tensor& a, double addend);
 Tensor mul(Context& ctx, const Tensor& a, const Tensor& b);
-/// a * scalar or a / scalar.
-Tensor scale(Context& ctx, const Tensor& a, Op op = Op::mul);
-/// a *= scalar: no new memory, but a node.
-Tensor scale_in_place(Context& ctx, const Tensor& a);
+/// a * factor, a number; where it is written as a quotient, under the name of that.
+Tensor scale(Context& ctx, const Tensor& a, double factor, Op op = Op::mul);
+/// a *= factor: no new memory, but a node.
+Tensor scale_in_place(Context& ctx, const Tensor& a, double factor);
 Tensor div(Context& ctx, const Tensor& a, const Tensor& b);
 Tensor neg(Context& ctx, const Tensor& a);
 /// a ** 2
@@ -21,9 +23,10 @@ Tensor square(Context& ctx, const Tensor& a);
 Tensor rsqrt(Context& ctx, const Tensor& a);
 Tensor tanh(Context& ctx, const Tensor& a);
 Tensor silu(Context& ctx, const Tensor& a);
+/// By tanh.
 Tensor gelu(Context& ctx, const Tensor& a);
 /// The fused dropout of CUDA (0 < p < 1, training): keeps a mask of one byte per element.
-Tensor dropout(Context& ctx, const Tensor& a);
+Tensor dropout(Context& ctx, const Tensor& a, double p);
 /// a.to(dtype): the tensor itself if it has it already.
 Tensor to(Context& ctx, const Tensor& a, DType dtype);
 /// A copy in the same dtype (a.clone()).

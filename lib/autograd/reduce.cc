@@ -3,6 +3,7 @@
 #include "autograd/autocast.h"
 #include "autograd/pointwise.h"
 #include "autograd/record.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -14,6 +15,7 @@ struct MeanBackward final : Node {
   Grads backward(Context& ctx, Grads& grads) override {  // grad.expand(source) / n
     Grads out;
     out.push_back(empty(ctx, source, grads[0].dtype(), Op::div));
+    compute(ctx, Unary::mul, out[0], grads[0], 1 / static_cast<double>(source[-1]));
     return out;
   }
 };
@@ -23,12 +25,15 @@ struct SoftmaxBackward final : Node {
   SoftmaxBackward(Context& ctx, Op op) : Node(ctx), op_(op) {}
   SavedTensor result;
   DType input_dtype = DType::float32;
-  Grads backward(Context& ctx, Grads&) override {
+  Grads backward(Context& ctx, Grads& grads) override {
     const Tensor y = result.unpack(ctx);
     Grads out;
     out.push_back(empty_like(ctx, y, input_dtype, op_));
     // grad * result, made first in full (softmax_backward_cuda_out in ATen/native/cuda/SoftMax.cu).
     if (op_ == Op::softmax_backward) const Tensor product = empty_like(ctx, y, Op::mul);
+    if (Kernels* kernels = ctx.kernels(y))
+      kernels->softmax_backward(ctx.stream, array_of(out[0]), array_of(grads[0]), array_of(y),
+                                op_ == Op::log_softmax_backward);
     return out;
   }
   void release() override { result.release(); }
@@ -40,12 +45,16 @@ struct SoftmaxBackward final : Node {
 struct NllLossBackward final : Node {
   using Node::Node;
   SavedTensor log_probabilities, labels, total_weight;
-  Grads backward(Context& ctx, Grads&) override {
+  LossReduction reduction = LossReduction::mean;
+  Grads backward(Context& ctx, Grads& grads) override {
     const Tensor self = log_probabilities.unpack(ctx);
     const Tensor target = labels.unpack(ctx);
     const Tensor weight = total_weight.unpack(ctx);
     Grads out;
     out.push_back(empty_like(ctx, self, Op::nll_loss_backward));
+    if (Kernels* kernels = ctx.kernels(self))
+      kernels->nll_loss_backward(ctx.stream, array_of(out[0]), array_of(grads[0]), array_of(target), array_of(weight),
+                                 reduction == LossReduction::mean);
     return out;
   }
   void release() override { labels.release(), log_probabilities.release(), total_weight.release(); }
@@ -59,6 +68,8 @@ Tensor softmax_like(Context& ctx, const Tensor& a, DType dtype, Op op, Op backwa
     node->input_dtype = a.dtype();
   }
   Tensor out = empty_like(ctx, a, dtype, op);
+  if (Kernels* kernels = ctx.kernels(out))
+    kernels->softmax(ctx.stream, array_of(out), array_of(a), op == Op::log_softmax);
   set_history(out, node);
   if (node) node->result.save_result(ctx, out);
   return out;
@@ -70,6 +81,7 @@ Tensor mean_last(Context& ctx, const Tensor& a) {
   const auto node = record<MeanBackward>(ctx, a);
   if (node) node->source = a.shape();
   Tensor out = empty(ctx, a.shape().with(-1, 1), a.dtype(), Op::mean);
+  compute(ctx, Reduce::sum, out, a, 1 / static_cast<double>(a.size(-1)));
   set_history(out, node);
   return out;
 }
@@ -80,13 +92,19 @@ Tensor softmax(Context& ctx, const Tensor& a, DType dtype) {
   return softmax_like(ctx, x, dtype, Op::softmax, Op::softmax_backward);
 }
 
-Tensor cross_entropy(Context& ctx, const Tensor& logits, const Tensor& labels) {
+Tensor cross_entropy(Context& ctx, const Tensor& logits, const Tensor& labels, LossReduction reduction) {
   const Tensor x = autocast_fp32(ctx, logits);
   const Tensor log_probabilities = softmax_like(ctx, x, x.dtype(), Op::log_softmax, Op::log_softmax_backward);
   const auto node = record<NllLossBackward>(ctx, log_probabilities);
-  if (node) node->log_probabilities.save(ctx, log_probabilities), node->labels.save(ctx, labels);
+  if (node) {
+    node->reduction = reduction;
+    node->log_probabilities.save(ctx, log_probabilities), node->labels.save(ctx, labels);
+  }
   Tensor loss = empty(ctx, {}, x.dtype(), Op::nll_loss);
   const Tensor total_weight = empty(ctx, {}, x.dtype(), Op::nll_loss);
+  if (Kernels* kernels = ctx.kernels(loss))
+    kernels->nll_loss(ctx.stream, array_of(loss), array_of(total_weight), array_of(log_probabilities), array_of(labels),
+                      reduction == LossReduction::mean);
   set_history(loss, node);
   if (node) node->total_weight.save_result(ctx, total_weight);
   return loss;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "autograd/record.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -36,7 +37,9 @@ std::optional<Strides> view_strides(const Tensor& a, const Shape& shape) {
 
 Tensor reshaped(Context& ctx, const Tensor& a, const Shape& shape, Op op) {
   if (const auto strides = view_strides(a, shape)) return a.strided(shape, *strides);
-  return empty(ctx, shape, a.dtype(), op);
+  Tensor out = empty(ctx, shape, a.dtype(), op);
+  copy_elements(ctx, out, a);
+  return out;
 }
 
 struct ReshapeBackward final : Node {
@@ -62,9 +65,15 @@ struct TransposeBackward final : Node {
 struct SliceBackward final : Node {
   using Node::Node;
   Shape source;
+  int dim = 0;
+  std::int64_t start = 0;
   Grads backward(Context& ctx, Grads& grads) override {
     Grads out;
     out.push_back(empty(ctx, source, grads[0].dtype(), Op::slice_backward));
+    if (ctx.kernels(out[0])) {
+      fill(ctx, out[0], 0);
+      copy_into(ctx, out[0].narrow(dim, start, grads[0].size(dim)), grads[0]);
+    }
     return out;
   }
 };
@@ -75,8 +84,8 @@ struct CatBackward final : Node {
   std::int64_t first = 0, second = 0;
   Grads backward(Context&, Grads& grads) override {
     Grads out(2);
-    if (wants(0)) out[0] = grads[0].narrow(dim, first);
-    if (wants(1)) out[1] = grads[0].narrow(dim, second);
+    if (wants(0)) out[0] = grads[0].narrow(dim, 0, first);
+    if (wants(1)) out[1] = grads[0].narrow(dim, first, second);
     return out;
   }
 };
@@ -94,6 +103,12 @@ struct SplitBackward final : Node {
       if (!grads[i].defined()) zeros.push_back(empty(ctx, source.with(dim, lengths[i]), dtype, Op::zeros));
     Grads out;
     out.push_back(empty(ctx, source, dtype, Op::cat));
+    if (ctx.kernels(out[0])) {
+      fill(ctx, out[0], 0);
+      std::int64_t start = 0;
+      for (std::size_t i = 0; i < lengths.size(); start += lengths[i++])
+        if (grads[i].defined()) copy_into(ctx, out[0].narrow(dim, start, lengths[i]), grads[i]);
+    }
     return out;
   }
 };
@@ -111,10 +126,15 @@ struct RepeatBackward final : Node {
     {
       const Tensor grouped = reshaped(ctx, g, five, Op::contiguous);
       grad = empty(ctx, source, g.dtype(), Op::sum);
+      if (ctx.kernels(grad)) compute(ctx, Reduce::sum, grad.view(five.with(2, 1)), grouped);
     }
     grads[0].reset();
     // x[:, :, None, :, :] is four slices of everything, each of which pads its gradient with nothing.
-    for (int i = 0; i < slices; ++i) grad = empty(ctx, source, grad.dtype(), Op::slice_backward);
+    for (int i = 0; i < slices; ++i) {
+      const Tensor padded = empty(ctx, source, grad.dtype(), Op::slice_backward);
+      copy_into(ctx, padded, grad);
+      grad = padded;
+    }
     Grads out;
     out.push_back(std::move(grad));
     return out;
@@ -139,10 +159,10 @@ Tensor transpose(Context& ctx, const Tensor& a, int i, int j) {
   return out;
 }
 
-Tensor slice(Context& ctx, const Tensor& a, int dim, std::int64_t length) {
+Tensor slice(Context& ctx, const Tensor& a, int dim, std::int64_t start, std::int64_t length) {
   const auto node = record<SliceBackward>(ctx, a);
-  if (node) node->source = a.shape();
-  Tensor out = a.narrow(dim, length);
+  if (node) node->source = a.shape(), node->dim = dim, node->start = start;
+  Tensor out = a.narrow(dim, start, length);
   set_history(out, node);
   return out;
 }
@@ -151,6 +171,10 @@ Tensor cat(Context& ctx, const Tensor& a, const Tensor& b, int dim) {
   const auto node = record<CatBackward>(ctx, a, b);
   if (node) node->dim = dim, node->first = a.size(dim), node->second = b.size(dim);
   Tensor out = empty(ctx, a.shape().with(dim, a.size(dim) + b.size(dim)), promote(a, b), Op::cat);
+  if (ctx.kernels(out)) {
+    copy_into(ctx, out.narrow(dim, 0, a.size(dim)), a);
+    copy_into(ctx, out.narrow(dim, a.size(dim), b.size(dim)), b);
+  }
   set_history(out, node);
   return out;
 }
@@ -159,9 +183,11 @@ std::vector<Tensor> split(Context& ctx, const Tensor& a, const std::vector<std::
   const auto node = record<SplitBackward>(ctx, a);
   if (node) node->source = a.shape(), node->dtype = a.dtype(), node->dim = dim, node->lengths = lengths;
   std::vector<Tensor> pieces;
+  std::int64_t start = 0;
   for (const auto length : lengths) {
-    pieces.push_back(a.narrow(dim, length));
+    pieces.push_back(a.narrow(dim, start, length));
     set_history(pieces.back(), node);
+    start += length;
   }
   return pieces;
 }
@@ -173,6 +199,11 @@ Tensor repeat_heads(Context& ctx, const Tensor& a, std::int64_t times, int slice
   const auto node = record<RepeatBackward>(ctx, a);
   if (node) node->times = times, node->slices = slices;
   Tensor out = empty(ctx, a.shape().with(1, a.size(1) * times), a.dtype(), Op::clone);
+  if (ctx.kernels(out)) {
+    const Shape five{a.size(0), a.size(1), times, a.size(2), a.size(3)};
+    const Strides& steps = a.strides();
+    copy_into(ctx, out.view(five), a.strided(five, {steps[0], steps[1], 0, steps[2], steps[3]}));
+  }
   set_history(out, node);
   return out;
 }
@@ -189,6 +220,7 @@ Tensor contiguous(Context& ctx, const Tensor& a) {
   const auto node = record<ReshapeBackward>(ctx, a);
   if (node) node->source = a.shape();
   Tensor out = empty(ctx, a.shape(), a.dtype(), Op::contiguous);
+  copy_into(ctx, out, a);
   set_history(out, node);
   return out;
 }

@@ -8,8 +8,8 @@ namespace qlp {
 /// reshape: a view where the strides allow it, else a copy.
 Tensor reshape(Context& ctx, const Tensor& a, const Shape& shape);
 Tensor transpose(Context& ctx, const Tensor& a, int i, int j);
-/// a[..., :length] along `dim`; the gradient is padded with zeros to the full size.
-Tensor slice(Context& ctx, const Tensor& a, int dim, std::int64_t length);
+/// a[..., start : start + length] along `dim`; the gradient is padded with zeros to the full size.
+Tensor slice(Context& ctx, const Tensor& a, int dim, std::int64_t start, std::int64_t length);
 /// torch.cat along `dim`.
 Tensor cat(Context& ctx, const Tensor& a, const Tensor& b, int dim);
 /// One of the pieces of torch.split / chunk along `dim`; the pieces' gradients are put together by one node.

@@ -5,11 +5,20 @@
 #include "autograd/matmul.h"
 #include "autograd/record.h"
 #include "autograd/views.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
 
 namespace qlp {
 namespace {
+
+/// sums [features] of a gradient [.., features] that may not lie densely.
+void sum_rows(Context& ctx, const Tensor& sums, const Tensor& grad) {
+  Shape shape;
+  for (std::size_t i = 0; i + 1 < grad.shape().rank(); ++i) shape.push_back(1);
+  shape.push_back(sums.numel());
+  compute(ctx, Reduce::sum, sums.view(shape), grad);
+}
 
 class Kept final : public PackedTensor {
  public:
@@ -29,20 +38,21 @@ struct Zero3LinearBackward final : Node {
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor& grad = grads[0];
     const Tensor self = x.unpack(ctx), other = weight.unpack(ctx);
-    const std::int64_t in = x_shape[-1], features = grad.size(-1), rows = grad.numel() / features;
+    const std::int64_t features = grad.size(-1);
     Grads out(3);
     if (wants(1)) {
       const Tensor dense = contiguous(ctx, grad);
-      out[1] = gemm(ctx, {rows, in}, features, dtype).view(x_shape);
+      out[1] = gemm(ctx, {dense}, {other}, dtype).view(x_shape);
       out[1].impl()->is_view = false;  // torch.matmul's _unsafe_view has no base
     }
     if (wants(0)) {
       const Tensor dense = contiguous(ctx, grad);
-      out[0] = gemm(ctx, {features, in}, rows, dtype);
+      out[0] = gemm(ctx, {.tensor = dense, .turned = true}, {self}, dtype);
     }
     if (wants(2)) {
       out[2] = empty(ctx, {features}, grad.dtype(), Op::sum);
       reduction_scratch(ctx, grad, (1U << (grad.shape().rank() - 1)) - 1, Op::sum);
+      if (ctx.kernels(grad)) sum_rows(ctx, out[2], grad);
     }
     return out;
   }
@@ -61,9 +71,10 @@ Tensor linear_for_zero3(Context& ctx, const Tensor& x, const Tensor& weight, con
   }
   const Scoped no_grad(ctx.grad_enabled, false);
   const Tensor dense = contiguous(ctx, x);
-  const Shape product{x.numel() / x.size(-1), weight.size(0)};
-  Tensor out = gemm(ctx, product, x.size(-1), x.dtype()).view(x.shape().with(-1, weight.size(0)));
+  Tensor out =
+      gemm(ctx, {dense}, {.tensor = weight, .turned = true}, x.dtype()).view(x.shape().with(-1, weight.size(0)));
   out.impl()->is_view = false;
+  if (bias.defined()) compute(ctx, Binary::add, out, out, bias);  // in place
   set_history(out, node);
   return out;
 }

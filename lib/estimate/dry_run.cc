@@ -61,15 +61,21 @@ EvaluationOptions evaluation_options(const JobSpec& job, std::int64_t ranks) {
   return options;
 }
 
-TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const StackProfile& stack) {
+TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Machine& machine,
+                               const StackProfile& stack) {
   const TrainingSpec& training = job.training;
   TrainerOptions options;
   options.world_size = job.cluster.world_size;
   options.micro_batch_size = training.micro_batch_size;
   options.seq_len = training.seq_len;
-  // From the second micro step on each does what the one before did; the last one also reduces.
   options.sync_each_batch = training.sync_each_batch && stack.honours_sync_each_batch();
-  options.gradient_accumulation_steps = std::min(training.gradient_accumulation_steps, kMostMicroSteps);
+  // From the second micro step on each does what the one before did; the last one also reduces.
+  options.gradient_accumulation_steps = machine.compute.kernels
+                                            ? training.gradient_accumulation_steps
+                                            : std::min(training.gradient_accumulation_steps, kMostMicroSteps);
+  options.vocab_size = job.model.vocab_size;
+  options.learning_rate = machine.learning_rate;
+  options.max_grad_norm = training.max_grad_norm;
   options.num_steps = training.num_steps;
   options.optimizer = training.optimizer.kind;
   options.optimizer_behaviour = stack.optimizer();
@@ -95,6 +101,10 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Sta
 
 SaveOptions save_options(const JobSpec& job, std::int64_t rank, const StackProfile& stack) {
   return {.adapter_only = job.adapter.has_value(), .writes = rank == 0, .file_bytes = stack.saved_file_bytes()};
+}
+
+FourBitFormat four_bit_format(const QuantizationSpec& spec) {
+  return {.double_quant = spec.double_quant, .storage = spec.quant_storage, .nf4 = spec.quant_type == QuantType::nf4};
 }
 
 PipelineOptions pipeline_options(const JobSpec& job, std::int64_t rank) {
@@ -133,10 +143,16 @@ void prepare_model(Context& ctx, CausalLm& model, const JobSpec& job, const Stac
 }  // namespace
 
 Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, RunExtent extent) {
+  CounterSource source;
+  return run_rank(job, plan, rank, extent, {.source = &source});
+}
+
+Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, RunExtent extent,
+                        const Machine& machine) {
   if (std::holds_alternative<Single>(plan) && job.cluster.world_size > 1) {  // one process, whatever else is idle
     JobSpec alone = job;
     alone.cluster.world_size = 1;
-    return dry_run(alone, plan, rank, extent);
+    return run_rank(alone, plan, rank, extent, machine);
   }
   const StackProfile stack(job.stack);
   auto runtime = make_runtime(job, plan, rank, stack);
@@ -153,16 +169,15 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
   if (auto refusals = runtime.value()->check(*built.value()); !refusals.empty()) return Unexpected{std::move(refusals)};
 
   DryRun run;
-  CounterSource source;
-  CachingAllocator allocator(job.allocator, source);
-  Device device(allocator, run.timeline, traits_of(job.cluster.gpu, stack));
+  CachingAllocator allocator(job.allocator, *machine.source);
+  Device device(allocator, run.timeline, traits_of(job.cluster.gpu, stack), machine.compute);
   Engine engine;
   Context ctx(device, engine);
   ctx.autocast.dtype = job.training.autocast_dtype();
+  ctx.random = {.seed = machine.seed, .replica = rank};
   {
     std::optional<FourBitQuantizer> quantizer;
-    if (job.quantization)
-      quantizer.emplace(FourBitFormat{job.quantization->double_quant, job.quantization->quant_storage}, stack.quant());
+    if (job.quantization) quantizer.emplace(four_bit_format(*job.quantization), stack.quant());
     const std::unique_ptr<CausalLm> model = std::move(built.value());
     const std::unique_ptr<ShardingRuntime> sharding = std::move(runtime.value());
     model->visit([&](Module& module) { module.set_label(run.modules.intern(module.name())); });
@@ -181,14 +196,17 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
       prepare_model(ctx, *model, job, stack);
     }
     const bool one_replica = std::holds_alternative<Single>(plan);
-    TrainerOptions training =
-        trainer_options(job, one_replica ? job.cluster.mesh.ranks_of_replica() : job.cluster.world_size, stack);
+    TrainerOptions training = trainer_options(
+        job, one_replica ? job.cluster.mesh.ranks_of_replica() : job.cluster.world_size, machine, stack);
     training.pipeline = pipeline_options(job, rank);
+    training.rank = rank;
     adjust_to_plan(training, plan, stack);
     Trainer trainer(*model, *sharding, training, begin_phase);
     trainer.prepare(ctx);
     if (extent == RunExtent::whole) trainer.train(ctx);
     run.managed_state = trainer.managed_state();
+    run.steps = trainer.numbers();
+    if (machine.at_end) machine.at_end(ctx, *model, *sharding);
     run.end = allocator.stats();
     run.last_event = run.timeline.event_count() - 1;
     if (extent == RunExtent::whole && job.training.evaluation) trainer.evaluate(ctx);

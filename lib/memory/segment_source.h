@@ -44,6 +44,8 @@ class CounterSource final : public SegmentSource {
   static constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 60;
 
   explicit CounterSource(std::uint64_t limit = kUnlimited) : limit_(limit) {}
+  /// The same within a range of addresses.
+  CounterSource(std::uint64_t limit, std::uint64_t begin, std::uint64_t end) : limit_(limit), gaps_{{begin, end}} {}
 
   std::uint64_t capacity() const override { return limit_; }
   std::optional<std::uint64_t> allocate(std::uint64_t bytes) override;

@@ -1,5 +1,6 @@
 #include "model/build.h"
 
+#include <cmath>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -29,8 +30,8 @@ class Builder {
     if (parts.embedding && options_.adapter && is_saved_module(*options_.adapter, "model.embed_tokens"))
       parts.embedding->train_copy();
     const ModelTraits traits{
-        .scales_embedding = spec_.family == Family::gemma2,
-        .caps_logits = spec_.final_logit_softcapping.has_value(),
+        .embedding_scale = embedding_scale(),
+        .logit_cap = spec_.final_logit_softcapping.value_or(0),
         .sliding_window = spec_.sliding_window.value_or(0),
         .layers_narrow_masks = spec_.family == Family::gemma2,
         .caches_in_training = spec_.family != Family::gemma2,
@@ -51,11 +52,16 @@ class Builder {
     const std::int64_t ranks = spec_.tie_word_embeddings ? options_.slice.tp : 1;
     auto table = std::make_unique<Embedding>("model.embed_tokens", spec_.vocab_size / ranks, spec_.hidden_size);
     if (ranks > 1) table->share({MeshAxis::tp, ranks});
-    if (spec_.family == Family::gemma2 && options_.model_behaviour.embedding_scales_itself) table->keep_scale();
+    if (spec_.family == Family::gemma2 && options_.model_behaviour.embedding_scales_itself)
+      table->keep_scale(embedding_scale());
     return table;
   }
   TensorParallel parallel(TpStyle style) const {
     return options_.slice.tp == 1 ? TensorParallel{} : TensorParallel{style, options_.slice.tp};
+  }
+
+  double embedding_scale() const {
+    return spec_.family == Family::gemma2 ? std::sqrt(static_cast<double>(spec_.hidden_size)) : 0;
   }
 
   /// Norms of q and k over the width of a head.
@@ -82,7 +88,8 @@ class Builder {
   std::unique_ptr<RotaryEmbedding> rotary(std::string name) const {
     const RotaryShape shape{
         .width = static_cast<std::int64_t>(static_cast<double>(spec_.head_dim) * spec_.partial_rotary_factor),
-        .positions = spec_.max_position_embeddings};
+        .positions = spec_.max_position_embeddings,
+        .theta = spec_.rope_theta};
     return std::make_unique<RotaryEmbedding>(std::move(name), shape, rotary_style(), options_.model_behaviour);
   }
 
@@ -101,7 +108,7 @@ class Builder {
                           : scales_in_float              ? NormKind::olmo2
                                                          : NormKind::llama;
     const auto liger = liger_norm(name);
-    return std::make_unique<RmsNorm>(std::move(name), width, kind, liger);
+    return std::make_unique<RmsNorm>(std::move(name), width, kind, spec_.rms_norm_eps, liger);
   }
 
   /// `in` and `out` are the features of the whole layer.
@@ -120,7 +127,8 @@ class Builder {
     if (!adapt) return base;
     ++adapted_;
     const LoraOptions lora{.r = rank_for(*options_.adapter, name),
-                           .dropout = options_.adapter->lora_dropout > 0,
+                           .dropout = options_.adapter->lora_dropout,
+                           .scaling = scaling_for(*options_.adapter, name),
                            .dora = options_.adapter->use_dora,
                            .parallel = shared};
     return std::make_unique<LoraLinear>(name, std::move(base), lora, options_.adapter_behaviour);
@@ -144,7 +152,8 @@ class Builder {
     if (!is_target(*options_.adapter, "lm_head", true)) return head;
     ++adapted_;
     const LoraOptions lora{.r = rank_for(*options_.adapter, "lm_head"),
-                           .dropout = options_.adapter->lora_dropout > 0,
+                           .dropout = options_.adapter->lora_dropout,
+                           .scaling = scaling_for(*options_.adapter, "lm_head"),
                            .dora = options_.adapter->use_dora};
     return std::make_unique<LoraLinear>("lm_head", std::move(head), lora, options_.adapter_behaviour);
   }
@@ -171,14 +180,16 @@ class Builder {
       p.k_norm = norm(name + ".k_norm", kv);
     }
     if (options_.model_behaviour.rotary.in_every_attention) p.rotary = rotary(name + ".rotary_emb");
-    const AttentionShape shape{.hidden = h,
-                               .heads = spec_.num_attention_heads / options_.slice.tp,
-                               .kv_heads = spec_.num_key_value_heads / options_.slice.tp,
-                               .head_dim = spec_.head_dim,
-                               .kernel = options_.attention,
-                               .sliding = slides(index),
-                               .window = slides(index) ? *spec_.sliding_window : 0,
-                               .softcap = spec_.attn_logit_softcapping.has_value()};
+    const AttentionShape shape{
+        .hidden = h,
+        .heads = spec_.num_attention_heads / options_.slice.tp,
+        .kv_heads = spec_.num_key_value_heads / options_.slice.tp,
+        .head_dim = spec_.head_dim,
+        .kernel = options_.attention,
+        .sliding = slides(index),
+        .window = slides(index) ? *spec_.sliding_window : 0,
+        .softcap = spec_.attn_logit_softcapping.value_or(0),
+        .scale = 1 / std::sqrt(spec_.query_pre_attn_scalar.value_or(static_cast<double>(spec_.head_dim)))};
     return std::make_unique<SelfAttention>(name, shape, std::move(p), options_.model_behaviour,
                                            static_cast<std::size_t>(index));
   }
@@ -234,8 +245,12 @@ class Builder {
     half_adapted_ = half_adapted_ || targeted("w1", "gate_proj") != targeted("w3", "up_proj");
     if (targeted("w1", "gate_proj")) gate_up = 2 * adapter.r;
     if (targeted("w2", "down_proj")) down = r_of("down_proj");
-    if (is_target(adapter, name + ".gate", false)) gate.adapt(rank_for(adapter, name + ".gate")), ++adapted_parameters_;
-    stacks.adapt(gate_up, down);
+    if (is_target(adapter, name + ".gate", false)) {
+      gate.adapt(rank_for(adapter, name + ".gate"), scaling_for(adapter, name + ".gate"));
+      ++adapted_parameters_;
+    }
+    // With a rank twice as large, gate and up have an alpha twice as large.
+    stacks.adapt(gate_up, down, scaling_for(adapter, name + ".experts.down_proj"));
     adapted_parameters_ += (gate_up ? 1U : 0U) + (down ? 1U : 0U);
   }
 

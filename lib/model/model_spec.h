@@ -54,7 +54,11 @@ struct ModelSpec {
   RopeKind rope = RopeKind::standard;
   std::optional<std::int64_t> original_max_position_embeddings;  ///< longrope switches tables past it
   double partial_rotary_factor = 1.0;
-  std::optional<DType> checkpoint_dtype;  ///< `dtype` / `torch_dtype` of the file
+  // What changes no size, for runs that compute.
+  double rms_norm_eps = 1e-6;
+  double rope_theta = 10000;
+  std::optional<double> query_pre_attn_scalar;  ///< Gemma 2 scales scores by one over its root; else the head's width
+  std::optional<DType> checkpoint_dtype;        ///< `dtype` / `torch_dtype` of the file
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };

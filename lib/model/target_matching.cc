@@ -1,6 +1,7 @@
 #include "model/target_matching.h"
 
 #include <algorithm>
+#include <cmath>
 #include <re2/re2.h>
 #include <string>
 
@@ -40,6 +41,11 @@ std::int64_t rank_for(const AdapterSpec& adapter, std::string_view name) {
   for (const auto& [pattern, rank] : adapter.rank_pattern)
     if (matches("(.*\\.)?(" + pattern + ")", name)) return rank;
   return adapter.r;
+}
+
+double scaling_for(const AdapterSpec& adapter, std::string_view name) {
+  const auto rank = static_cast<double>(rank_for(adapter, name));
+  return adapter.lora_alpha / (adapter.use_rslora ? std::sqrt(rank) : rank);
 }
 
 }  // namespace qlp

@@ -22,5 +22,7 @@ bool is_saved_module(const AdapterSpec& adapter, std::string_view name);
 
 /// The rank of the adapter on this layer (rank_pattern, else r).
 std::int64_t rank_for(const AdapterSpec& adapter, std::string_view name);
+/// What its product is multiplied by: lora_alpha over that rank, or over its root (use_rslora).
+double scaling_for(const AdapterSpec& adapter, std::string_view name);
 
 }  // namespace qlp

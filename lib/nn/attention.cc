@@ -37,9 +37,10 @@ SelfAttention::Heads SelfAttention::project(Context& ctx, const Tensor& hidden) 
   AttentionProjections& p = projections_;
   if (p.qkv) {
     Tensor fused = p.qkv->forward(ctx, hidden);
-    const Tensor q = slice(ctx, fused, -1, shape_.heads * shape_.head_dim);
-    const Tensor k = slice(ctx, fused, -1, shape_.kv_heads * shape_.head_dim);
-    const Tensor v = slice(ctx, fused, -1, shape_.kv_heads * shape_.head_dim);
+    const std::int64_t of_q = shape_.heads * shape_.head_dim, of_kv = shape_.kv_heads * shape_.head_dim;
+    const Tensor q = slice(ctx, fused, -1, 0, of_q);
+    const Tensor k = slice(ctx, fused, -1, of_q, of_kv);
+    const Tensor v = slice(ctx, fused, -1, of_q + of_kv, of_kv);
     Tensor query = heads_first(q, shape_.heads, nullptr);
     Tensor key = heads_first(k, shape_.kv_heads, nullptr);
     Tensor value = heads_first(v, shape_.kv_heads, nullptr);
@@ -72,7 +73,7 @@ Tensor SelfAttention::forward(Context& ctx, const Tensor& input, const LayerInpu
     if (inputs.cache) {
       auto& [keys, values] = (*inputs.cache)[layer_];
       if (behaviour_.copies_into_cache) {
-        const Tensor none = heads.k.narrow(2, 0);
+        const Tensor none = heads.k.narrow(2, 0, 0);
         heads.k = cat(ctx, none, heads.k, 2);
         heads.v = cat(ctx, none, heads.v, 2);
       }
@@ -120,7 +121,7 @@ Tensor SelfAttention::sdpa(Context& ctx, Heads& heads, const Tensor& mask) {
   if (!behaviour_.grouped_attention || mask.defined()) repeat_heads(ctx, named);
   if (behaviour_.contiguous_attention || (behaviour_.attention_rebinds && mask.defined()))
     q = contiguous(ctx, q), k = contiguous(ctx, k), v = contiguous(ctx, v);
-  Tensor out = scaled_dot_product_attention(ctx, q, k, v, mask, behaviour_.attention);
+  Tensor out = scaled_dot_product_attention(ctx, q, k, v, mask, behaviour_.attention, shape_.scale);
   out = transpose(ctx, out, 1, 2);
   return contiguous(ctx, out);
 }
@@ -134,7 +135,7 @@ Tensor SelfAttention::flash(Context& ctx, Heads& heads) {
   if (behaviour_.flash_repeats_heads) repeat_heads(ctx, named);
   const DType dtype = q.dtype() == DType::float32 ? ctx.autocast.dtype : q.dtype();
   q = to(ctx, q, dtype), k = to(ctx, k, dtype), v = to(ctx, v, dtype);
-  return transpose(ctx, flash_attention(ctx, q, k, v, behaviour_.attention, shape_.window), 1, 2);
+  return transpose(ctx, flash_attention(ctx, q, k, v, behaviour_.attention, shape_.window, shape_.scale), 1, 2);
 }
 
 /// Gives [B, S, heads, D].
@@ -144,11 +145,11 @@ Tensor SelfAttention::eager(Context& ctx, const Heads& heads, const Tensor& mask
   const Tensor k = repeat_kv(ctx, heads.k, groups, slices);
   const Tensor v = repeat_kv(ctx, heads.v, groups, slices);
   weights = batched_matmul(ctx, heads.q, transpose(ctx, k, 2, 3));
-  weights = scale(ctx, weights);
-  if (shape_.softcap) {
-    weights = scale(ctx, weights, Op::div);
+  weights = scale(ctx, weights, shape_.scale);
+  if (shape_.softcap != 0) {
+    weights = scale(ctx, weights, 1 / shape_.softcap, Op::div);
     weights = tanh(ctx, weights);
-    weights = scale(ctx, weights);
+    weights = scale(ctx, weights, shape_.softcap);
   }
   if (mask.defined()) weights = add(ctx, weights, mask);
   Tensor probabilities = softmax(ctx, weights, DType::float32);

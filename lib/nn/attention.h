@@ -31,8 +31,8 @@ struct AttentionShape {
   AttentionKernel kernel = AttentionKernel::sdpa;
   bool sliding = false;     ///< this layer attends through a window
   std::int64_t window = 0;  ///< its width
-  bool softcap = false;     ///< Gemma 2: scores pass through tanh (eager only)
-  double dropout = 0.0;
+  double softcap = 0;       ///< Gemma 2: scores pass through tanh, times this (eager only); 0: they do not
+  double scale = 1;         ///< of scores
 };
 
 /// The projections of one layer; fused families leave out what they do not have.
@@ -50,6 +50,7 @@ class SelfAttention final : public Module {
   /// hidden [B, S, H]. `weights` are the probabilities that the eager kernel gives too.
   Tensor forward(Context& ctx, const Tensor& hidden, const LayerInputs& inputs, Tensor& weights);
   bool slides() const { return shape_.sliding; }
+  std::int64_t window() const { return shape_.window; }
   AttentionProjections& projections() { return projections_; }
 
  private:

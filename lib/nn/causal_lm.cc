@@ -7,6 +7,7 @@
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
 #include "nn/fused_loss.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -85,14 +86,17 @@ void CausalLm::make_masks(Context& ctx, const Tensor& hidden, LayerInputs& input
 
 Tensor CausalLm::decode(Context& ctx, const Tensor& ids, const Tensor& num_items, CausalLmOutput& output,
                         const RunOptions& options) {
-  const bool scales_itself = traits_.scales_embedding && options.behaviour.embedding_scales_itself;
+  const double scaling = traits_.embedding_scale;
+  const bool scales_itself = scaling != 0 && options.behaviour.embedding_scales_itself;
   Tensor last_output;
   LayerInputs inputs;
   inputs.num_items = num_items;
-  Tensor embeds =
-      parts_.embedding ? parts_.embedding->forward(ctx, ids, {options.input_requires_grad, scales_itself}) : ids;
+  Tensor embeds = parts_.embedding
+                      ? parts_.embedding->forward(ctx, ids, {options.input_requires_grad, scales_itself ? scaling : 0})
+                      : ids;
   inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::arange);
   if (options.behaviour.adds_past_length) inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::add);
+  fill_range(ctx, inputs.positions);
   make_masks(ctx, embeds, inputs);
   if (options.checkpointing == Checkpointing::none && options.behaviour.fills_cache &&
       (traits_.caches_in_training || !ctx.training)) {
@@ -101,7 +105,7 @@ Tensor CausalLm::decode(Context& ctx, const Tensor& ids, const Tensor& num_items
   }
   Tensor hidden = embeds;
   if (parts_.rotary) inputs.rotary = parts_.rotary->forward(ctx, hidden, inputs.positions);
-  if (parts_.embedding && traits_.scales_embedding && !scales_itself) hidden = scale(ctx, hidden);
+  if (parts_.embedding && scaling != 0 && !scales_itself) hidden = scale(ctx, hidden, scaling);
   for (const auto& layer : parts_.layers) hidden = run_layer(ctx, *layer, hidden, inputs, options);
   if (traits_.holds_last_output) last_output = hidden;
   if (parts_.norm) hidden = parts_.norm->forward(ctx, hidden);
@@ -127,20 +131,21 @@ CausalLmOutput CausalLm::forward(Context& ctx, const Tensor& ids, const Tensor& 
     const Scoped category(ctx.category, Category::logits_and_loss);
     Tensor last = hidden;
     if (options.behaviour.slices_hidden_states)
-      for (int dim = 0; dim < 3; ++dim) last = slice(ctx, last, dim, last.size(dim));
+      for (int dim = 0; dim < 3; ++dim) last = slice(ctx, last, dim, 0, last.size(dim));
     if (options.behaviour.liger) {
-      output.loss = liger_causal_lm_loss(ctx, last, parts_.head->weight().tensor, labels, num_items, options.behaviour);
+      output.loss = liger_causal_lm_loss(ctx, last, parts_.head->weight().tensor, labels,
+                                         {num_items, options.item_count}, options.behaviour);
       return output;
     }
     output.logits = parts_.head->forward(ctx, last);
     if (options.behaviour.returns_float_logits) output.logits = to(ctx, output.logits, DType::float32);
-    if (traits_.caps_logits) {
-      output.logits = scale(ctx, output.logits, Op::div);
+    if (const double cap = traits_.logit_cap; cap != 0) {
+      output.logits = scale(ctx, output.logits, 1 / cap, Op::div);
       output.logits = tanh(ctx, output.logits);
-      output.logits = scale(ctx, output.logits);
+      output.logits = scale(ctx, output.logits, cap);
     }
   }
-  output.loss = causal_lm_loss(ctx, output.logits, labels, num_items, options.behaviour);
+  output.loss = causal_lm_loss(ctx, output.logits, labels, {num_items, options.item_count}, options.behaviour);
   return output;
 }
 

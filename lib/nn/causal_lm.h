@@ -20,13 +20,15 @@ struct RunOptions {
   /// The hooks of a layer stand outside of its checkpointed region (FSDP1 on layers that checkpoint themselves).
   bool hooks_outside_checkpoint = false;
   bool input_requires_grad = false;  ///< enable_input_require_grads(): the embedding's output is a leaf that wants one
+  /// Label tokens of an optimizer step, where the loss is divided by a number of the host.
+  double item_count = 1;
   ModelBehaviour behaviour;
 };
 
 /// Gemma 2 scales the embedding and caps the logits.
 struct ModelTraits {
-  bool scales_embedding = false;
-  bool caps_logits = false;
+  double embedding_scale = 0;       ///< 0: none
+  double logit_cap = 0;             ///< 0: none
   std::int64_t sliding_window = 0;  ///< 0: none
   /// Gemma 2 of transformers 4.48 makes one causal mask, always, and its sliding layers narrow it.
   bool layers_narrow_masks = false;

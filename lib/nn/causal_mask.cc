@@ -1,9 +1,24 @@
 #include "nn/causal_mask.h"
 
+#include <limits>
+
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
 namespace {
+
+/// torch.finfo(dtype).min
+double smallest_of(DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+      return -65504;
+    case DType::bfloat16:
+      return -0x1.fep127;
+    default:
+      return std::numeric_limits<float>::lowest();
+  }
+}
 
 /// A mask of rows and columns, seen by every batch; columns past the last row are cut off.
 Tensor shared(const Tensor& mask, const MaskRequest& request) {
@@ -16,6 +31,7 @@ Tensor updated(Context& ctx, const MaskRequest& request, bool windowed) {
   const std::int64_t rows = request.rows, columns = rows + (request.extra_column ? 1 : 0);
   Tensor mask = empty(ctx, {rows, columns}, request.dtype, Op::empty);
   if (!windowed) mask = empty(ctx, {rows, columns}, request.dtype, Op::clone);  // triu
+  fill_causal_band(ctx, mask, request.window, 0, smallest_of(request.dtype));
   Tensor places = empty(ctx, {columns}, DType::int64, Op::arange);
   Tensor ahead = empty(ctx, {rows, columns}, DType::boolean, Op::ne);
   places.reset();
@@ -61,6 +77,7 @@ Tensor compared(Context& ctx, const MaskRequest& request, bool mapped) {
   } else {
     mask = square();
   }
+  fill_causal_band(ctx, mask, request.window, 1, 0);
   if (mapped) keys.reset();
   batches.reset(), heads.reset(), queries.reset(), keys.reset();
   return shared(mask, request);
@@ -70,7 +87,9 @@ Tensor compared(Context& ctx, const MaskRequest& request, bool mapped) {
 Tensor additive(Context& ctx, const Tensor& mask, const MaskRequest& request) {
   const Tensor zero = empty(ctx, {}, request.dtype, Op::where);
   const Tensor smallest = empty(ctx, {}, request.dtype, Op::where);
-  return empty(ctx, mask.shape(), request.dtype, Op::where);
+  Tensor bias = empty(ctx, mask.shape(), request.dtype, Op::where);
+  compute(ctx, Unary::select, bias, mask, 0, smallest_of(request.dtype));
+  return bias;
 }
 
 }  // namespace
@@ -83,7 +102,7 @@ Tensor make_causal_mask(Context& ctx, const MaskRequest& request, MaskMaker make
   return request.additive ? additive(ctx, mask, request) : mask;
 }
 
-LayerMask narrow_to_window(Context& ctx, const Tensor& mask) {
+LayerMask narrow_to_window(Context& ctx, const Tensor& mask, std::int64_t window) {
   LayerMask layer;
   {
     const Tensor ones = empty(ctx, mask.shape(), DType::boolean, Op::ones_like);
@@ -91,6 +110,7 @@ LayerMask narrow_to_window(Context& ctx, const Tensor& mask) {
   }
   const Tensor smallest = empty(ctx, {}, mask.dtype(), Op::where);
   layer.mask = empty(ctx, mask.shape(), mask.dtype(), Op::where);
+  fill_causal_band(ctx, layer.mask, window, 0, smallest_of(mask.dtype()));
   return layer;
 }
 

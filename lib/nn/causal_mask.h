@@ -21,6 +21,6 @@ Tensor make_causal_mask(Context& ctx, const MaskRequest& request, MaskMaker make
 struct LayerMask {
   Tensor window, mask;
 };
-LayerMask narrow_to_window(Context& ctx, const Tensor& mask);
+LayerMask narrow_to_window(Context& ctx, const Tensor& mask, std::int64_t window);
 
 }  // namespace qlp

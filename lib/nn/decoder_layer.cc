@@ -29,7 +29,7 @@ Tensor DecoderLayer::forward(Context& ctx, const Tensor& input, const LayerInput
   LayerInputs narrowed;
   const bool narrows = inputs.narrows_mask && attention_->slides() && inputs.mask.defined();
   if (narrows) {
-    window = narrow_to_window(ctx, inputs.mask);
+    window = narrow_to_window(ctx, inputs.mask, attention_->window());
     narrowed = inputs;
     narrowed.sliding_mask = window.mask;
   }

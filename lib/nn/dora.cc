@@ -7,6 +7,7 @@
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
 #include "quant/dequantize.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -20,23 +21,35 @@ Tensor low_rank(Context& ctx, const Tensor& x, const DoraOperands& layer) {
 
 /// dequantize_module_weight: the weight itself if it is not quantized.
 Tensor dense_weight(Context& ctx, const Parameter& weight) {
-  return weight.quant ? dequantize_4bit(ctx, *weight.quant) : weight.tensor;
+  return weight.quant ? dequantize_4bit(ctx, weight.tensor, *weight.quant) : weight.tensor;
 }
 
 /// torch.linalg.norm over each row, which autocast runs in float32.
 Tensor row_norms(Context& ctx, const Tensor& weight) {
   const DType dtype = ctx.autocast.enabled ? DType::float32 : weight.dtype();
-  return empty(ctx, {weight.size(0)}, dtype, Op::linear_norm);
+  Tensor norms = empty(ctx, {weight.size(0)}, dtype, Op::linear_norm);
+  if (ctx.kernels(norms)) {
+    compute(ctx, Reduce::sum_of_squares, norms.view({weight.size(0), 1}), weight);
+    compute(ctx, Unary::sqrt, norms, norms);
+  }
+  return norms;
 }
 
 /// The norm of each row of weight + scaling * update (get_weight_norm).
-Tensor adapted_norms(Context& ctx, const Tensor& weight, const Tensor& update) {
+Tensor adapted_norms(Context& ctx, const Tensor& weight, const Tensor& update, double scaling) {
   Tensor sum;
   {
-    const Tensor scaled = scale(ctx, update);
+    const Tensor scaled = scale(ctx, update, scaling);
     sum = add(ctx, weight, scaled);
   }
   return to(ctx, row_norms(ctx, sum), sum.dtype());
+}
+
+/// torch.eye
+Tensor eye(Context& ctx, std::int64_t n, DType dtype) {
+  Tensor out = empty(ctx, {n, n}, dtype, Op::eye);
+  fill_causal_band(ctx, out, 1, 1, 0);  // a window of one: the diagonal
+  return out;
 }
 
 /// copy.deepcopy of a tensor: its storage, and a tensor of one element that is put on it.
@@ -66,9 +79,10 @@ std::vector<Tensor> deep_copy(Context& ctx, LinearModule& base) {
 
 }  // namespace
 
-DoraLayer::DoraLayer(std::string name, std::int64_t out, const AdapterBehaviour& behaviour)
+DoraLayer::DoraLayer(std::string name, std::int64_t out, double scaling, const AdapterBehaviour& behaviour)
     : Module(ModuleKind::dora, std::move(name)),
       magnitude_(&add_parameter("weight", ParamRole::dora_magnitude, {out})),
+      scaling_(scaling),
       behaviour_(behaviour) {}
 
 // A graph is recorded on the way, which keeps the adapted weight for the gradient of its norm until the end.
@@ -79,11 +93,11 @@ void DoraLayer::initialise(Context& ctx, const DoraOperands& layer) {
   if (half) a = to(ctx, a, DType::float32), b = to(ctx, b, DType::float32);
   const std::vector<Tensor> copies = deep_copy(ctx, layer.base);
   const Tensor weight = dense_weight(ctx, layer.base.weight());
-  Tensor update = gemm(ctx, {b.size(0), a.size(1)}, a.size(0), a.dtype());
+  Tensor update = gemm(ctx, {b}, {a}, a.dtype());
   if (half) update = to(ctx, update, DType::float16);
   Tensor sum;
   {
-    const Tensor scaled = scale(ctx, update);
+    const Tensor scaled = scale(ctx, update, scaling_);
     sum = add(ctx, weight, scaled);
   }
   const Scoped kept(ctx.category, Category::adapter);
@@ -93,14 +107,14 @@ void DoraLayer::initialise(Context& ctx, const DoraOperands& layer) {
 Tensor DoraLayer::lora_weight(Context& ctx, const Tensor& x, const DoraOperands& layer, Tensor& identity) const {
   const std::int64_t in = layer.a.weight().shape[1];
   if (!behaviour_.dora_identity_in_adapter_dtype) {
-    identity = empty(ctx, {in, in}, x.dtype(), Op::eye);
+    identity = eye(ctx, in, x.dtype());
     const Tensor product = low_rank(ctx, identity, layer);
     return transpose(ctx, product, 0, 1);
   }
   Tensor turned;
   {
-    const Tensor eye = empty(ctx, {in, in}, layer.a.weight().tensor.dtype(), Op::eye);
-    const Tensor product = low_rank(ctx, eye, layer);
+    const Tensor ones = eye(ctx, in, layer.a.weight().tensor.dtype());
+    const Tensor product = low_rank(ctx, ones, layer);
     turned = transpose(ctx, product, 0, 1);
   }
   return to(ctx, turned, x.dtype());
@@ -113,22 +127,22 @@ Tensor DoraLayer::forward(Context& ctx, const Tensor& input, const DoraOperands&
     combined = lora_weight(ctx, x, layer, identity);
     weight = dense_weight(ctx, layer.base.weight());
     weight = to(ctx, weight, x.dtype());
-    norm = adapted_norms(ctx, weight, detach(combined));
+    norm = adapted_norms(ctx, weight, detach(combined), scaling_);
     factor = div(ctx, magnitude_->tensor, norm);
     factor = reshape(ctx, factor, {1, factor.numel()});
     if (behaviour_.dora_reuses_base_result) lora_result = low_rank(ctx, x, layer);
     Tensor rest, direction;  // (factor - 1) * base
-    if (!base.defined() && !behaviour_.dora_reuses_base_result) rest = add_scalar(ctx, factor);
+    if (!base.defined() && !behaviour_.dora_reuses_base_result) rest = add_scalar(ctx, factor, -1);
     if (!base.defined())
       base = linear(ctx, x, weight);
     else if (const Parameter* bias = layer.base.bias())
-      base = add(ctx, base, bias->tensor);  // taken off
-    if (!rest.defined()) rest = add_scalar(ctx, factor);
+      base = sub(ctx, base, bias->tensor);
+    if (!rest.defined()) rest = add_scalar(ctx, factor, -1);
     direction = mul(ctx, rest, base);
     rest.reset();
     if (!behaviour_.dora_reuses_base_result) base.reset();
     Tensor update = mul(ctx, factor, lora_result);
-    update = scale(ctx, update);
+    update = scale(ctx, update, scaling_);
     return add(ctx, direction, update);
   });
 }

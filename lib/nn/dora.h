@@ -17,7 +17,7 @@ struct DoraOperands {
 /// DoraLinearLayer.
 class DoraLayer final : public Module {
  public:
-  DoraLayer(std::string name, std::int64_t out, const AdapterBehaviour& behaviour);
+  DoraLayer(std::string name, std::int64_t out, double scaling, const AdapterBehaviour& behaviour);
 
   /// The magnitude is the norm of each row of the adapted weight, which is made in full, beside a whole copy of a 4-bit
   /// base layer (update_layer).
@@ -34,6 +34,7 @@ class DoraLayer final : public Module {
   Tensor lora_weight(Context& ctx, const Tensor& x, const DoraOperands& layer, Tensor& identity) const;
 
   Parameter* magnitude_;
+  double scaling_;
   AdapterBehaviour behaviour_;
 };
 

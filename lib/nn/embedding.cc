@@ -4,6 +4,7 @@
 
 #include "autograd/embedding.h"
 #include "autograd/pointwise.h"
+#include "tensor/compute.h"
 
 namespace qlp {
 
@@ -16,15 +17,19 @@ void Embedding::train_copy() {
 }
 
 std::vector<ModuleBuffer> Embedding::own_buffers() {
-  if (!keeps_scale_) return {};
+  if (kept_scale_ == 0) return {};
   return {{.tensor = &scale_, .shape = {}, .in_model_dtype = true}};
+}
+
+void Embedding::fill_buffers(Context& ctx) {
+  if (kept_scale_ != 0) fill(ctx, scale_, kept_scale_);
 }
 
 Tensor Embedding::forward(Context& ctx, const Tensor& ids, EmbeddingOutput output) {
   return call(ctx, ids, [&](const Tensor& indices) {
     Tensor out = group_.size > 1 ? vocab_parallel_embedding(ctx, indices, weight_->tensor, group_)
                                  : embedding(ctx, indices, weight_->tensor);
-    if (output.scaled) out = scale(ctx, out);
+    if (output.scale != 0) out = scale(ctx, out, output.scale);
     if (output.requires_grad) set_requires_grad(out, true);
     return out;
   });

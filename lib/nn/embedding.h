@@ -10,7 +10,7 @@ struct EmbeddingOutput {
   /// A hook marks it as a leaf that wants a gradient, before those of a sharding runtime see it (transformers'
   /// enable_input_require_grads).
   bool requires_grad = false;
-  bool scaled = false;  ///< by the module itself (Gemma)
+  double scale = 0;  ///< by the module itself (Gemma); 0: none
 };
 
 class Embedding final : public Module {
@@ -26,12 +26,13 @@ class Embedding final : public Module {
   /// Its rows are those of this rank; the others' lookups are added.
   void share(const RankGroup& group) { group_ = group; }
   /// The factor of its output is a buffer (Gemma of transformers 5).
-  void keep_scale() { keeps_scale_ = true; }
+  void keep_scale(double scale) { kept_scale_ = scale; }
   std::vector<ModuleBuffer> own_buffers() override;
+  void fill_buffers(Context& ctx) override;
 
  private:
   Parameter* weight_;
-  bool keeps_scale_ = false;
+  double kept_scale_ = 0;  ///< 0: none
   RankGroup group_;
   Tensor scale_;
 };

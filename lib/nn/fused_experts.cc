@@ -46,11 +46,14 @@ FusedExperts::FusedExperts(std::string name, const ExpertsShape& shape)
   gate_up_->fused_parts = 2, down_->fused_parts = 1;
 }
 
-void FusedExperts::adapt(std::optional<std::int64_t> gate_up_r, std::optional<std::int64_t> down_r) {
+void FusedExperts::adapt(std::optional<std::int64_t> gate_up_r, std::optional<std::int64_t> down_r, double scaling) {
   // The wrapper of the second stack stands around that of the first.
   const std::string inner = down_r ? name() + ".base_layer" : name();
-  if (gate_up_r) gate_up_lora_ = std::make_unique<ParamLora>(inner, *gate_up_, *gate_up_r), add_child(*gate_up_lora_);
-  if (down_r) down_lora_ = std::make_unique<ParamLora>(name(), *down_, *down_r), add_child(*down_lora_);
+  if (gate_up_r) {
+    gate_up_lora_ = std::make_unique<ParamLora>(inner, *gate_up_, *gate_up_r, scaling);
+    add_child(*gate_up_lora_);
+  }
+  if (down_r) down_lora_ = std::make_unique<ParamLora>(name(), *down_, *down_r, scaling), add_child(*down_lora_);
 }
 
 Tensor FusedExperts::forward(Context& ctx, const Tensor& input, const Routing& routing) {

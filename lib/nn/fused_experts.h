@@ -19,7 +19,7 @@ class FusedExperts final : public Module {
   /// transformers/integrations/moe.py). No size depends on where the tokens go.
   Tensor forward(Context& ctx, const Tensor& hidden, const Routing& routing);
   /// Adapters on the stacks; gate and up, which are one stack, are adapted together.
-  void adapt(std::optional<std::int64_t> gate_up_r, std::optional<std::int64_t> down_r);
+  void adapt(std::optional<std::int64_t> gate_up_r, std::optional<std::int64_t> down_r, double scaling);
 
  private:
   Tensor run(Context& ctx, const Tensor& hidden, const Routing& routing, const ParamLora::Factors& gate_up,

@@ -8,9 +8,10 @@
 #include "autograd/matmul.h"
 #include "autograd/pointwise.h"
 #include "autograd/record.h"
+#include "autograd/reduce.h"
 #include "autograd/views.h"
 #include "base/rounding.h"
-#include "nn/loss.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
 
@@ -22,7 +23,7 @@ bool is_half(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::f
 struct FusedLossBackward final : Node {
   using Node::Node;
   SavedTensor input, weight;
-  Grads backward(Context& ctx, Grads&) override {
+  Grads backward(Context& ctx, Grads& grads) override {
     Grads out(2);
     out[0] = input.unpack(ctx);
     if (wants(1)) out[1] = weight.unpack(ctx);
@@ -30,6 +31,8 @@ struct FusedLossBackward final : Node {
     const Tensor one = empty(ctx, {}, DType::float32, Op::to_copy);
     const Tensor equal = empty(ctx, {}, DType::boolean, Op::eq);
     scratch(ctx, 1, Op::eq);
+    for (const Tensor& grad : out)
+      if (grad.defined()) compute(ctx, Binary::mul, grad, grad, grads[0]);  // in place
     return out;
   }
   void release() override { input.release(), weight.release(); }
@@ -38,16 +41,17 @@ struct FusedLossBackward final : Node {
 /// One pass over the tokens.
 class FusedLoss {
  public:
-  FusedLoss(Context& ctx, const Tensor& input, const Tensor& weight, const LigerBehaviour& behaviour)
-      : ctx_(ctx), input_(input), weight_(weight), behaviour_(behaviour) {}
+  FusedLoss(Context& ctx, const Tensor& input, const Tensor& weight, const Tensor& labels, LossReduction reduction,
+            const LigerBehaviour& behaviour)
+      : ctx_(ctx), input_(input), weight_(weight), labels_(labels), reduction_(reduction), behaviour_(behaviour) {}
 
   Tensor run() {
     const std::int64_t rows = input_.size(0), width = input_.size(1), vocabulary = weight_.size(0);
     grad_input = empty_like(ctx_, input_, Op::zeros);
-    if (weight_.requires_grad()) grad_weight = empty_like(ctx_, weight_, Op::zeros);
+    if (weight_.requires_grad()) grad_weight = empty_like(ctx_, weight_, Op::zeros), fill(ctx_, grad_weight, 0);
     const Tensor losses = empty(ctx_, {rows}, DType::float32, Op::zeros);
     const Tensor mask = empty(ctx_, {rows}, DType::boolean, Op::ne);
-    count_items(rows);
+    const double items = count_items(mask);
 
     const std::int64_t parts = ceil_div(vocabulary, width);
     const auto even = static_cast<std::uint64_t>(ceil_div(rows, parts));
@@ -59,20 +63,28 @@ class FusedLoss {
     if (writes_out) logits = empty(ctx_, {chunk, vocabulary}, input_.dtype(), Op::empty);
     for (std::int64_t start = 0; start < rows; start += chunk) {
       const std::int64_t n = std::min(chunk, rows - start);
-      const Tensor part = input_.narrow(0, n);
+      const Tensor part = input_.narrow(0, start, n), into = grad_input.narrow(0, start, n);
+      Tensor used;
       if (writes_out) {
-        gemm_into(ctx_, {n, vocabulary}, width, logits.dtype());
-        gemm_into(ctx_, {n, width}, vocabulary, logits.dtype());
+        used = logits.narrow(0, 0, n);
+        gemm_into(ctx_, used, {part}, {.tensor = weight_, .turned = true});
+        differentiate(used, losses, start, items);
+        gemm_into(ctx_, into, {used}, {weight_});
       } else {
         logits = project(part);
-        const Tensor grad = product(logits, weight_, {n, width}, vocabulary);
+        used = logits;
+        differentiate(used, losses, start, items);
+        const Tensor grad = product(used, weight_);
+        copy_into(ctx_, into, grad);
       }
-      if (grad_weight.defined()) add_to_weight(logits, part);
+      if (grad_weight.defined()) add_to_weight(used, part);
+      used.reset();
       if (behaviour_.loss_reuses_buffer && !writes_out) logits.reset();
     }
     if (behaviour_.loss_reuses_buffer) logits.reset();
     Tensor loss = empty(ctx_, {}, DType::float32, Op::sum);
     full_reduction_scratch(ctx_, rows, Op::sum);
+    reduce_all(ctx_, Reduce::sum, loss, losses, 1 / items);
     return loss;
   }
 
@@ -80,45 +92,62 @@ class FusedLoss {
 
  private:
   /// (target != ignore_index).sum(): in int64, from a copy of the mask.
-  void count_items(std::int64_t rows) {
+  /// Gives what losses and gradients are divided by: for a sum 1.
+  double count_items(const Tensor& mask) {
     const Tensor count = empty(ctx_, {}, DType::int64, Op::sum);
-    const Tensor wide = empty(ctx_, {rows}, DType::int64, Op::to_copy);
+    const Tensor wide = empty(ctx_, mask.shape(), DType::int64, Op::to_copy);
+    if (reduction_ == LossReduction::sum || !ctx_.kernels(count)) return 1;
+    compute(ctx_, Unary::not_negative, mask, labels_);
+    copy_into(ctx_, wide, mask);
+    reduce_all(ctx_, Reduce::sum, count, wide);
+    return item(ctx_, count);
+  }
+  /// The losses of a chunk; its logits become their gradient.
+  void differentiate(const Tensor& logits, const Tensor& losses, std::int64_t start, double items) {
+    Kernels* const kernels = ctx_.kernels(logits);
+    if (!kernels) return;
+    const std::int64_t n = logits.size(0);
+    kernels->cross_entropy_in_place(ctx_.stream, array_of(losses.narrow(0, start, n)), array_of(logits),
+                                    array_of(labels_.narrow(0, start, n)));
+    if (items != 1) compute(ctx_, Unary::mul, logits, logits, 1 / items);
   }
   /// part @ weight.t(); the transpose is no leaf, so autocast casts it anew each time.
   Tensor project(const Tensor& part) {
     const Tensor turned = autocast_low(ctx_, weight_.transpose(0, 1));
-    return product(part, turned, {part.size(0), weight_.size(0)}, part.size(1));
+    return product(part, turned);
   }
-  Tensor product(const Tensor& left, const Tensor& right, const Shape& shape, std::int64_t inner) {
+  Tensor product(const Tensor& left, const Tensor& right) {
     const Tensor b = autocast_low(ctx_, right);
     const Tensor a = autocast_low(ctx_, left);
-    return gemm(ctx_, shape, inner, a.dtype());
+    return gemm(ctx_, {a}, {b}, a.dtype());
   }
   void add_to_weight(const Tensor& logits, const Tensor& part) {
     const bool in_place = behaviour_.loss_reuses_buffer && is_half(logits.dtype()) &&
                           (grad_weight.dtype() == DType::float32 ||
                            (grad_weight.dtype() == logits.dtype() && ctx_.device.traits().compute_capability >= 80));
     if (in_place) {
-      const Tensor aligned =
-          part.dtype() == logits.dtype() ? part : empty_like(ctx_, part, logits.dtype(), Op::to_copy);
-      gemm_into(ctx_, weight_.shape(), part.size(0), logits.dtype());
+      const Tensor aligned = to(ctx_, part, logits.dtype());
+      gemm_into(ctx_, grad_weight, {.tensor = logits, .turned = true}, {aligned}, 1);
       return;
     }
-    const Tensor update = product(logits, part, weight_.shape(), part.size(0));
+    const Tensor update = product(logits.transpose(0, 1), part);
     const Tensor wide = to(ctx_, update, DType::float32);
+    compute(ctx_, Binary::add, grad_weight, grad_weight, wide);
   }
 
   Context& ctx_;
   const Tensor& input_;
   const Tensor& weight_;
+  const Tensor& labels_;
+  LossReduction reduction_;
   LigerBehaviour behaviour_;
 };
 
-Tensor fused_linear_cross_entropy(Context& ctx, const Tensor& input, const Tensor& weight,
-                                  const LigerBehaviour& behaviour) {
+Tensor fused_linear_cross_entropy(Context& ctx, const Tensor& input, const Tensor& weight, const Tensor& labels,
+                                  LossReduction reduction, const LigerBehaviour& behaviour) {
   const auto node = record<FusedLossBackward>(ctx, input, weight);
   const Scoped no_grad(ctx.grad_enabled, false);
-  FusedLoss fused(ctx, input, weight, behaviour);
+  FusedLoss fused(ctx, input, weight, labels, reduction, behaviour);
   Tensor loss = fused.run();
   if (node) {
     node->input.save(ctx, fused.grad_input);
@@ -131,14 +160,16 @@ Tensor fused_linear_cross_entropy(Context& ctx, const Tensor& input, const Tenso
 }  // namespace
 
 Tensor liger_causal_lm_loss(Context& ctx, const Tensor& hidden, const Tensor& head, const Tensor& labels,
-                            const Tensor& num_items, const ModelBehaviour& behaviour) {
+                            const ItemNumber& items, const ModelBehaviour& behaviour) {
   const Scoped category(ctx.category, Category::logits_and_loss);
   const std::int64_t batch = labels.size(0), rows = labels.size(1);
-  const Tensor padded = empty(ctx, {batch, rows + 1}, DType::int64, Op::pad);
-  const Tensor shifted = contiguous(ctx, padded.narrow(1, rows));
+  Tensor padded;
+  const Tensor shifted = shifted_labels(ctx, labels, padded);
   const Tensor flat = reshape(ctx, hidden, {batch * rows, hidden.size(-1)});
-  Tensor loss = fused_linear_cross_entropy(ctx, flat, head, *behaviour.liger);
-  return loss_per_item(ctx, loss, num_items, behaviour);
+  Tensor loss = fused_linear_cross_entropy(ctx, flat, head, shifted.view({batch * rows}),
+                                           sums_losses(items, behaviour) ? LossReduction::sum : LossReduction::mean,
+                                           *behaviour.liger);
+  return loss_per_item(ctx, loss, items, behaviour);
 }
 
 }  // namespace qlp

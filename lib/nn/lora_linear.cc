@@ -20,7 +20,7 @@ LoraLinear::LoraLinear(std::string full_name, std::unique_ptr<LinearModule> base
   if (options.parallel.cuts_output()) b_->share(options.parallel);
   add_child(*base_), add_child(*a_), add_child(*b_);
   if (!options.dora) return;
-  dora_ = std::make_unique<DoraLayer>(name() + ".lora_magnitude_vector.default", weight[0], behaviour);
+  dora_ = std::make_unique<DoraLayer>(name() + ".lora_magnitude_vector.default", weight[0], options.scaling, behaviour);
   add_child(*dora_);
 }
 
@@ -32,15 +32,15 @@ Tensor LoraLinear::forward(Context& ctx, const Tensor& x) {
 
 Tensor LoraLinear::delta(Context& ctx, const Tensor& x) {
   // The module for dropout, or nn.Identity, has no object here: its result is told to hooks on every module.
-  Tensor t = further_input(ctx, drops(ctx) ? dropout(ctx, x) : x);
+  Tensor t = further_input(ctx, drops(ctx) ? dropout(ctx, x, options_.dropout) : x);
   t = a_->forward(ctx, t);
   t = b_->forward(ctx, t);
-  return scale(ctx, t);
+  return scale(ctx, t, options_.scaling);
 }
 
 Tensor LoraLinear::add_dora(Context& ctx, const Tensor& x, const Tensor& result) {
   Tensor dropped, update;
-  if (drops(ctx)) dropped = dropout(ctx, x);
+  if (drops(ctx)) dropped = dropout(ctx, x, options_.dropout);
   update = dora_delta(ctx, drops(ctx) ? dropped : x, result);
   return add(ctx, result, update);
 }
@@ -58,7 +58,7 @@ Tensor LoraLinear::plain(Context& ctx, const Tensor& input) {
   if (dora_ && behaviour_.dora_is_variant) {
     result = add_dora(ctx, x, result);
   } else {
-    if (dora_ && drops(ctx)) x = dropout(ctx, x);
+    if (dora_ && drops(ctx)) x = dropout(ctx, x, options_.dropout);
     const Tensor update = dora_ ? dora_delta(ctx, x, result) : delta(ctx, x);
     result = add(ctx, result, update);
   }
@@ -75,7 +75,7 @@ Tensor LoraLinear::on_4bit(Context& ctx, const Tensor& input) {
     result = add_dora(ctx, x, result);
     return converts ? to(ctx, result, result_dtype) : result;
   }
-  if (dora_ && drops(ctx)) x = dropout(ctx, x);
+  if (dora_ && drops(ctx)) x = dropout(ctx, x, options_.dropout);
   Tensor output = dora_ ? dora_delta(ctx, x, result) : delta(ctx, x);
   if (converts) output = to(ctx, output, result_dtype);
   result = add(ctx, result, output);

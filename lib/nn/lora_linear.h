@@ -12,7 +12,8 @@ namespace qlp {
 /// What a LoRA adapter on one layer looks like.
 struct LoraOptions {
   std::int64_t r = 8;
-  bool dropout = false;
+  double dropout = 0;
+  double scaling = 1;
   bool dora = false;
   TensorParallel parallel;  ///< of the base layer: B is cut as its output features are
 };
@@ -32,7 +33,7 @@ class LoraLinear final : public LinearModule {
   DoraOperands dora_operands() { return {*a_, *b_, *base_}; }
 
  private:
-  bool drops(const Context& ctx) const { return options_.dropout && ctx.training; }
+  bool drops(const Context& ctx) const { return options_.dropout > 0 && ctx.training; }
   Tensor plain(Context& ctx, const Tensor& x);
   Tensor on_4bit(Context& ctx, const Tensor& x);
   /// lora_B(lora_A(dropout(x))) * scaling

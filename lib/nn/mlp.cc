@@ -5,7 +5,6 @@
 
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
-#include "nn/liger.h"
 
 namespace qlp {
 
@@ -32,7 +31,7 @@ Tensor GatedMlp::forward(Context& ctx, const Tensor& input) {
       const std::int64_t half = up_states.size(-1) / 2;
       const auto halves = split(ctx, up_states, {half, half}, -1);
       if (liger_) {
-        const Tensor product = liger_gated_product(ctx, halves[0], halves[1]);
+        const Tensor product = liger_gated_product(ctx, halves[0], halves[1], activation_);
         return p.down->forward(ctx, product);
       }
       Tensor up = activate(ctx, halves[0]);
@@ -43,7 +42,7 @@ Tensor GatedMlp::forward(Context& ctx, const Tensor& input) {
     Tensor product;
     if (liger_) {
       Tensor up = p.up->forward(ctx, x);
-      product = liger_gated_product(ctx, gate, up);
+      product = liger_gated_product(ctx, gate, up, activation_);
       gate.reset(), up.reset();
       return p.down->forward(ctx, product);
     }

@@ -4,11 +4,10 @@
 #include <memory>
 
 #include "nn/feed_forward.h"
+#include "nn/liger.h"
 #include "nn/linear.h"
 
 namespace qlp {
-
-enum class Activation : std::uint8_t { silu, gelu };
 
 /// gate and up, or both in one (Phi-3).
 struct MlpProjections {

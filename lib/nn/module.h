@@ -72,6 +72,8 @@ class Module {
   const std::vector<Parameter*>& shared_parameters() const { return shared_parameters_; }
   const std::vector<Module*>& children() const { return children_; }
   virtual std::vector<ModuleBuffer> own_buffers() { return {}; }
+  /// Gives buffers that have been made the numbers that they start with.
+  virtual void fill_buffers(Context& /*ctx*/) {}
 
   /// Called for this module and all below it, parents first, in the order of registration.
   template <class F>

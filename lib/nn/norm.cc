@@ -9,31 +9,32 @@ namespace qlp {
 namespace {
 
 /// x * rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) of a float32 x; `variance` outlives the call where Python names it.
-Tensor normalise(Context& ctx, const Tensor& x, Tensor& variance) {
+Tensor normalise(Context& ctx, const Tensor& x, double eps, Tensor& variance) {
   {
     const Tensor power = square(ctx, x);
     variance = mean_last(ctx, power);
   }
-  Tensor root = add_scalar(ctx, variance);
+  Tensor root = add_scalar(ctx, variance, eps);
   root = rsqrt(ctx, root);
   return mul(ctx, x, root);
 }
 
 }  // namespace
 
-RmsNorm::RmsNorm(std::string name, std::int64_t width, NormKind kind, std::optional<LigerNorm> liger)
+RmsNorm::RmsNorm(std::string name, std::int64_t width, NormKind kind, double eps, std::optional<LigerNorm> liger)
     : Module(ModuleKind::norm, std::move(name)),
       weight_(&add_parameter("weight", ParamRole::norm, {width})),
       kind_(kind),
+      eps_(eps),
       liger_(liger) {}
 
 Tensor RmsNorm::forward(Context& ctx, const Tensor& input) {
   return call(ctx, input, [&](const Tensor& x) {
-    if (liger_) return liger_rms_norm(ctx, x, weight_->tensor, *liger_);
+    if (liger_) return liger_rms_norm(ctx, x, weight_->tensor, *liger_, {eps_, kind_ == NormKind::gemma ? 1.0 : 0.0});
     if (kind_ == NormKind::gemma) return gemma(ctx, x);
     Tensor variance;  // goes last
     Tensor hidden = to(ctx, x, DType::float32);
-    hidden = normalise(ctx, hidden, variance);
+    hidden = normalise(ctx, hidden, eps_, variance);
     if (kind_ == NormKind::llama) return mul(ctx, weight_->tensor, to(ctx, hidden, x.dtype()));
     return to(ctx, mul(ctx, weight_->tensor, hidden), x.dtype());
   });
@@ -48,14 +49,14 @@ Tensor RmsNorm::gemma(Context& ctx, const Tensor& x) {
       const Tensor power = square(ctx, hidden);
       variance = mean_last(ctx, power);
     }
-    variance = add_scalar(ctx, variance);
+    variance = add_scalar(ctx, variance, eps_);
     variance = rsqrt(ctx, variance);
     output = mul(ctx, hidden, variance);
   }
   Tensor product;
   {
     Tensor gain = to(ctx, weight_->tensor, DType::float32);
-    gain = add_scalar(ctx, gain);
+    gain = add_scalar(ctx, gain, 1);
     product = mul(ctx, output, gain);
   }
   output = std::move(product);

@@ -17,7 +17,7 @@ enum class NormKind : std::uint8_t {
 class RmsNorm final : public Module {
  public:
   /// `liger`: how the norm was replaced, if it was.
-  RmsNorm(std::string name, std::int64_t width, NormKind kind, std::optional<LigerNorm> liger);
+  RmsNorm(std::string name, std::int64_t width, NormKind kind, double eps, std::optional<LigerNorm> liger);
   /// x [..., width]
   Tensor forward(Context& ctx, const Tensor& x);
 
@@ -25,6 +25,7 @@ class RmsNorm final : public Module {
   Tensor gemma(Context& ctx, const Tensor& x);
   Parameter* weight_;
   NormKind kind_;
+  double eps_;
   std::optional<LigerNorm> liger_;
 };
 

@@ -10,13 +10,14 @@
 
 namespace qlp {
 
-ParamLora::ParamLora(std::string full_name, Parameter& base, std::int64_t r)
+ParamLora::ParamLora(std::string full_name, Parameter& base, std::int64_t r, double scaling)
     : Module(ModuleKind::param_lora, std::move(full_name)),
       base_(&base),
       experts_(base.shape.rank() == 3 ? base.shape[0] : 1),
       out_(base.shape[-2]),
       in_(base.shape[-1]),
-      r_(r) {
+      r_(r),
+      scaling_(scaling) {
   a_ = std::make_unique<Linear>(name() + ".lora_A.default", in_, r_ * experts_, false, ParamRole::lora_a,
                                 ModuleKind::lora_matrix);
   b_ = std::make_unique<Linear>(name() + ".lora_B.default", r_ * experts_, out_, false, ParamRole::lora_b,
@@ -45,7 +46,7 @@ Tensor ParamLora::activate_matrix(Context& ctx) {
   {
     const Tensor a = autocast_low(ctx, a_->weight().tensor), b = autocast_low(ctx, b_->weight().tensor);
     const Tensor product = mm(ctx, b, a);
-    update = scale(ctx, product);
+    update = scale(ctx, product, scaling_);
   }
   update = to(ctx, update, base_->tensor.dtype());
   fold(ctx, update);

@@ -11,7 +11,7 @@ namespace qlp {
 class ParamLora final : public Module {
  public:
   /// Beside a matrix [out, in], or a stack of them [E, out, in], each with matrices of rank `r`.
-  ParamLora(std::string name, Parameter& base, std::int64_t r);
+  ParamLora(std::string name, Parameter& base, std::int64_t r, double scaling);
 
   /// The low-rank factors of a stack, in the dtype of the parameter.
   struct Factors {
@@ -33,6 +33,7 @@ class ParamLora final : public Module {
  private:
   Parameter* base_;
   std::int64_t experts_, out_, in_, r_;
+  double scaling_;
   std::unique_ptr<Linear> a_, b_;  ///< [r E, in], [out, r E]
 };
 

@@ -1,11 +1,13 @@
 #include "nn/rotary.h"
 
+#include <cmath>
 #include <utility>
 
 #include "autograd/matmul.h"
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
 #include "nn/liger.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -14,8 +16,8 @@ namespace {
 /// torch.cat((-x2, x1), dim=-1)
 Tensor rotate_half(Context& ctx, const Tensor& x) {
   const std::int64_t half = x.size(-1) / 2;
-  const Tensor x1 = slice(ctx, x, -1, half);
-  const Tensor x2 = slice(ctx, x, -1, half);
+  const Tensor x1 = slice(ctx, x, -1, 0, half);
+  const Tensor x2 = slice(ctx, x, -1, half, half);
   const Tensor negated = neg(ctx, x2);
   return cat(ctx, negated, x1, -1);
 }
@@ -35,6 +37,10 @@ RotaryTables over_heads(Context& ctx, const RotaryTables& tables, std::int64_t r
   if (tables.picks_rows) {  // cos[position_ids]
     wide.cos = empty(ctx, shape, tables.cos.dtype(), Op::index_select);
     wide.sin = empty(ctx, shape, tables.sin.dtype(), Op::index_select);
+    if (ctx.kernels(wide.cos)) {  // positions count from 0
+      copy_elements(ctx, wide.cos, tables.cos.narrow(0, 0, rows));
+      copy_elements(ctx, wide.sin, tables.sin.narrow(0, 0, rows));
+    }
   } else {
     wide.cos = tables.cos.view(shape), wide.sin = tables.sin.view(shape);
   }
@@ -61,10 +67,27 @@ std::vector<ModuleBuffer> RotaryEmbedding::own_buffers() {
   return buffers;
 }
 
+void RotaryEmbedding::fill_buffers(Context& ctx) {
+  std::vector<double> frequencies;
+  for (std::int64_t i = 0; i < shape_.width; i += 2)
+    frequencies.push_back(std::pow(shape_.theta, -static_cast<double>(i) / static_cast<double>(shape_.width)));
+  upload(ctx, inv_freq_, frequencies);
+  if (behaviour_.keeps_original) upload(ctx, original_inv_freq_, frequencies);
+  if (!behaviour_.keeps_tables || !ctx.kernels(cos_)) return;
+  std::vector<double> cos, sin;
+  for (std::int64_t position = 0; position < shape_.positions; ++position)
+    for (std::int64_t i = 0; i < shape_.width; ++i) {
+      const double angle =
+          static_cast<double>(position) * frequencies[static_cast<std::size_t>(i % (shape_.width / 2))];
+      cos.push_back(std::cos(angle)), sin.push_back(std::sin(angle));
+    }
+  upload(ctx, cos_, cos), upload(ctx, sin_, sin);
+}
+
 /// MistralRotaryEmbedding of transformers 4.39: the last position is looked at on the host.
 RotaryTables RotaryEmbedding::kept_tables(Context& ctx, const Tensor& like, std::int64_t rows) const {
   scratch(ctx, size_of(DType::int64), Op::max);
-  const auto first = [&](const Tensor& table) { return to(ctx, table.narrow(0, rows + 1), like.dtype()); };
+  const auto first = [&](const Tensor& table) { return to(ctx, table.narrow(0, 0, rows + 1), like.dtype()); };
   RotaryTables tables;
   tables.cos = first(cos_), tables.sin = first(sin_);
   tables.picks_rows = true;
@@ -100,19 +123,32 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
     places = to(ctx, positions, DType::float32);
     frequencies = to(ctx, inv_freq_, DType::float32);  // a copy where FSDP1 has cast the buffer
     angles = empty(ctx, {1, rows, width / 2}, DType::float32, Op::mul);
+    if (ctx.kernels(angles)) compute(ctx, Binary::mul, angles, places.view({1, rows, 1}), frequencies);
     frequencies.reset(), places.reset();
   } else {
     frequencies = to(ctx, inv_freq_, DType::float32);
     places = to(ctx, positions, DType::float32);
-    angles = gemm(ctx, {1, width / 2, rows}, 1, DType::float32, Op::bmm);
+    const Tensor column = frequencies.view({1, width / 2, 1}), row = places.view({1, 1, rows});
+    angles = gemm(ctx, {.tensor = column, .stacked = true}, {.tensor = row, .stacked = true}, DType::float32, Op::bmm);
   }
   Tensor both = empty(ctx, {1, rows, width}, DType::float32, Op::cat);
+  if (ctx.kernels(both)) {
+    const Tensor half = by_mul_ ? angles : angles.transpose(1, 2);
+    for (const std::int64_t start : {std::int64_t{0}, width / 2})
+      copy_into(ctx, both.narrow(2, start, width / 2), half);
+  }
   const bool scales = behaviour_.place == RotaryPlace::decoder;  // attention_scaling came with that
-  Tensor cos = scale(ctx, both, Op::cos);
-  if (scales && !scales_late_) cos = scale(ctx, cos);
-  Tensor sin = scale(ctx, both, Op::sin);
-  if (scales && scales_late_) cos = scale(ctx, cos);
-  if (scales) sin = scale(ctx, sin);
+  constexpr double kScaling = 1;                                 // attention_scaling
+  const auto of_angles = [&](Op as, Unary op) {
+    Tensor out = empty_like(ctx, both, as);
+    compute(ctx, op, out, both);
+    return out;
+  };
+  Tensor cos = of_angles(Op::cos, Unary::cos);
+  if (scales && !scales_late_) cos = scale(ctx, cos, kScaling);
+  Tensor sin = of_angles(Op::sin, Unary::sin);
+  if (scales && scales_late_) cos = scale(ctx, cos, kScaling);
+  if (scales) sin = scale(ctx, sin, kScaling);
   const DType dtype = style_.float_tables ? DType::float32 : like.dtype();
   RotaryTables tables{to(ctx, cos, dtype), to(ctx, sin, dtype), style_.float_tables, style_.joins_rest, liger_};
   frequencies.reset(), places.reset(), angles.reset(), both.reset(), cos.reset(),
@@ -125,9 +161,9 @@ Rotated apply_rotary(Context& ctx, const Tensor& q, const Tensor& k, const Rotar
   const RotaryTables wide = over_heads(ctx, tables, q.size(2));
   if (tables.joins_rest) {
     const std::int64_t width = wide.cos.size(-1), rest = q.size(-1) - width;
-    const auto turning = [&](const Tensor& x) { return rest ? slice(ctx, x, -1, width) : x; };  // x[..., :all] is x
-    const Tensor q_turning = turning(q), q_passing = slice(ctx, q, -1, rest);
-    const Tensor k_turning = turning(k), k_passing = slice(ctx, k, -1, rest);
+    const auto turning = [&](const Tensor& x) { return rest ? slice(ctx, x, -1, 0, width) : x; };  // x[..., :all] is x
+    const Tensor q_turning = turning(q), q_passing = slice(ctx, q, -1, width, rest);
+    const Tensor k_turning = turning(k), k_passing = slice(ctx, k, -1, width, rest);
     Tensor turned_q = cat(ctx, rotate(ctx, q_turning, wide), q_passing, -1);
     Tensor turned_k = cat(ctx, rotate(ctx, k_turning, wide), k_passing, -1);
     return {std::move(turned_q), std::move(turned_k)};

@@ -24,6 +24,7 @@ struct RotaryStyle {
 struct RotaryShape {
   std::int64_t width = 0;      ///< of the rotated part of a head
   std::int64_t positions = 0;  ///< max_position_embeddings
+  double theta = 10000;        ///< rope_theta: angles are position * theta^(-2 i / width)
 };
 
 class RotaryEmbedding final : public Module {
@@ -33,6 +34,7 @@ class RotaryEmbedding final : public Module {
   RotaryTables forward(Context& ctx, const Tensor& like, const Tensor& positions);
   /// inv_freq [width / 2] first.
   std::vector<ModuleBuffer> own_buffers() override;
+  void fill_buffers(Context& ctx) override;
 
  private:
   void look_at_length(Context& ctx);

@@ -25,8 +25,8 @@ TopKRouter::TopKRouter(std::string name, const RouterShape& shape)
       weight_(&add_parameter("weight", ParamRole::router, {shape.experts, shape.hidden})),
       shape_(shape) {}
 
-ParamLora& TopKRouter::adapt(std::int64_t r) {
-  lora_ = std::make_unique<ParamLora>(name(), *weight_, r);
+ParamLora& TopKRouter::adapt(std::int64_t r, double scaling) {
+  lora_ = std::make_unique<ParamLora>(name(), *weight_, r, scaling);
   add_child(*lora_);
   return *lora_;
 }

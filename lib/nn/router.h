@@ -29,7 +29,7 @@ class TopKRouter final : public Module {
   /// hidden [T, H]
   Routing forward(Context& ctx, const Tensor& hidden);
   /// An adapter on the matrix.
-  ParamLora& adapt(std::int64_t r);
+  ParamLora& adapt(std::int64_t r, double scaling);
 
  private:
   Parameter* weight_;

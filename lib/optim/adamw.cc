@@ -6,6 +6,7 @@ namespace {
 
 struct AdamWState {
   Tensor step, exp_avg, exp_avg_sq;
+  std::int64_t steps = 0;
 };
 
 class AdamWOptimizer final : public StatefulOptimizer<AdamWState> {
@@ -29,6 +30,14 @@ class AdamWOptimizer final : public StatefulOptimizer<AdamWState> {
     }
     if (loop_ == AdamW::Loop::foreach) by_lists(ctx, squares);
     if (loop_ == AdamW::Loop::forloop) one_by_one(ctx, squares);
+    for (const auto& [parameter, state] : entries) update(ctx, *parameter, *state);
+  }
+
+  void update(Context& ctx, const Tensor& parameter, AdamWState& state) const {
+    ++state.steps;
+    if (Kernels* kernels = ctx.kernels(parameter))
+      kernels->adamw(ctx.stream, array_of(parameter), array_of(grad_of(parameter)), array_of(state.exp_avg),
+                     array_of(state.exp_avg_sq), {.lr = lr(), .step = state.steps});
   }
 
   /// _multi_tensor_adam: by dtype, the list of sqrt(exp_avg_sq) at once; all else is in place. The list of one dtype is

@@ -3,6 +3,8 @@
 
 #include "base/rounding.h"
 #include "optim/optimizer_state.h"
+#include "quant/codes.h"
+#include "tensor/compute.h"
 
 namespace qlp {
 namespace {
@@ -15,6 +17,7 @@ struct BnbState {
   bool made = false;
   Tensor state1, state2;  ///< none where they are in managed memory
   Tensor absmax1, absmax2;
+  std::int64_t steps = 0;
 };
 
 class BnbOptimizer final : public StatefulOptimizer<BnbState> {
@@ -28,8 +31,26 @@ class BnbOptimizer final : public StatefulOptimizer<BnbState> {
   void step_group(Context& ctx, const std::vector<Entry>& entries) override {
     for (const auto& [parameter, state] : entries) {
       if (!state->made) init_state(ctx, *parameter, *state);
+      update(ctx, *parameter, *state);
       ctx.device.synchronize();
     }
+  }
+
+  /// AdamW, with its states in memory of the device.
+  void update(Context& ctx, const Tensor& parameter, BnbState& state) const {
+    ++state.steps;
+    Kernels* const kernels = ctx.kernels(parameter);
+    if (!kernels) return;
+    const AdamWNumbers numbers{.lr = lr(), .step = state.steps};
+    const Array weights = array_of(parameter), grad = array_of(grad_of(parameter));
+    if (!in_8_bits(parameter)) {
+      kernels->adamw(ctx.stream, weights, grad, array_of(state.state1), array_of(state.state2), numbers);
+      return;
+    }
+    const std::int64_t block = setup_.behaviour.bnb_blocksize;
+    kernels->adamw_8bit(ctx.stream, weights, grad, array_of(state.state1),
+                        {array_of(state.absmax1), array_of(map1_), block}, array_of(state.state2),
+                        {array_of(state.absmax2), array_of(map2_), block}, numbers);
   }
 
   bool in_8_bits(const Tensor& parameter) const {
@@ -46,8 +67,14 @@ class BnbOptimizer final : public StatefulOptimizer<BnbState> {
     const DType dtype = in_8_bits ? DType::uint8 : DType::float32;
     state.made = true;
     if (in_8_bits) {
-      if (!map1_.defined()) map1_ = state_of(ctx, {kMapSize}, DType::float32);
-      if (two && !map2_.defined()) map2_ = state_of(ctx, {kMapSize}, DType::float32);
+      if (!map1_.defined()) {
+        map1_ = state_of(ctx, {kMapSize}, DType::float32);
+        upload(ctx, map1_, dynamic_values(true));
+      }
+      if (two && !map2_.defined()) {
+        map2_ = state_of(ctx, {kMapSize}, DType::float32);
+        upload(ctx, map2_, dynamic_values(false));
+      }
     }
     const std::int64_t blocks = in_8_bits ? ceil_div(parameter.numel(), setup_.behaviour.bnb_blocksize) : 0;
     const auto make_absmax = [&] {

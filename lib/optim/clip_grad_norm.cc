@@ -5,6 +5,7 @@
 
 #include "autograd/node.h"
 #include "base/rounding.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -20,8 +21,30 @@ std::vector<Tensor> foreach_norm(Context& ctx, const std::vector<Tensor>& gradie
   const auto count = static_cast<std::int64_t>(gradients.size());
   const Tensor partial = empty(ctx, {count * chunks}, DType::float32, Op::foreach_norm);
   std::vector<Tensor> norms;
-  for (const Tensor& gradient : gradients) norms.push_back(empty(ctx, {}, gradient.dtype(), Op::foreach_norm));
+  for (const Tensor& gradient : gradients) {
+    norms.push_back(empty(ctx, {}, gradient.dtype(), Op::foreach_norm));
+    norm_into(ctx, norms.back(), gradient);
+  }
   return norms;
+}
+
+void norm_into(Context& ctx, const Tensor& norm, const Tensor& x) {
+  Kernels* const kernels = ctx.kernels(norm);
+  if (!kernels) return;
+  reduce_all(ctx, Reduce::sum_of_squares, norm, x);
+  compute(ctx, Unary::sqrt, norm, norm);
+}
+
+void stack_into(Context& ctx, const Tensor& stacked, const std::vector<Tensor>& numbers) {
+  if (!ctx.kernels(stacked)) return;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    copy_elements(ctx, stacked.narrow(0, static_cast<std::int64_t>(i), 1), numbers[i]);
+}
+
+void scale_gradients(Context& ctx, const std::vector<Tensor>& parameters, const Tensor& factor) {
+  if (!ctx.kernels(factor)) return;
+  for (const Tensor& parameter : parameters)
+    if (const Tensor& grad = grad_of(parameter); grad.defined()) compute(ctx, Binary::mul, grad, grad, factor);
 }
 
 Tensor total_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, const ReduceNorm& reduce) {
@@ -34,7 +57,11 @@ Tensor total_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, cons
     if (group == by_dtype.end()) group = by_dtype.emplace(group);
     group->push_back(grad);
   }
-  if (by_dtype.empty()) return empty(ctx, {}, DType::float32, Op::clip_grad_norm);
+  if (by_dtype.empty()) {
+    Tensor none = empty(ctx, {}, DType::float32, Op::clip_grad_norm);
+    fill(ctx, none, 0);
+    return none;
+  }
   // The hash map that PyTorch groups them in gives the dtype that it met last first
   // (_group_tensors_by_device_and_dtype).
   std::reverse(by_dtype.begin(), by_dtype.end());
@@ -47,29 +74,40 @@ Tensor total_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, cons
       for (Tensor& norm : foreach_norm(ctx, group)) norms.push_back(std::move(norm));
     }
     const Tensor stacked = empty(ctx, {static_cast<std::int64_t>(norms.size())}, dtype, Op::stack);
+    stack_into(ctx, stacked, norms);
     const Tensor reduced = reduce ? reduce(ctx, stacked) : Tensor();
-    return empty(ctx, {}, dtype, Op::linear_norm);
+    Tensor norm = empty(ctx, {}, dtype, Op::linear_norm);
+    norm_into(ctx, norm, reduced.defined() ? reduced : stacked);
+    return norm;
   }
 }
 
-void scale_by_norm(Context& ctx, const Tensor& norm, const ReduceNorm& reduce) {
-  const auto scalar = [&](Op op) { return empty(ctx, {}, norm.dtype(), op); };
+void scale_by_norm(Context& ctx, const std::vector<Tensor>& parameters, const Tensor& norm, double max_norm,
+                   const ReduceNorm& reduce) {
+  const auto scalar = [&](Op name, Unary op, const Tensor& x, double p = 0) {
+    Tensor out = empty(ctx, {}, norm.dtype(), name);
+    compute(ctx, op, out, x, p);
+    return out;
+  };
+  constexpr double kEps = 1e-6;
   Tensor quotient;
   {
-    const Tensor sum = scalar(Op::add);
+    const Tensor sum = scalar(Op::add, Unary::add, norm, kEps);
     {
       const Tensor reduced = reduce ? reduce(ctx, sum) : Tensor();
-      quotient = scalar(Op::reciprocal);
+      if (reduced.defined()) copy_into(ctx, norm, reduced);
+      quotient = scalar(Op::reciprocal, Unary::reciprocal, reduced.defined() ? reduced : sum);
     }
-    quotient = scalar(Op::mul);
+    quotient = scalar(Op::mul, Unary::mul, quotient, max_norm);
   }
-  const Tensor clamped = scalar(Op::clamp);
+  const Tensor clamped = scalar(Op::clamp, Unary::at_most, quotient, 1);
+  scale_gradients(ctx, parameters, clamped);
 }
 
-Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
+Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm) {
   const Scoped category(ctx.category, Category::workspace);
   Tensor total = total_grad_norm(ctx, parameters);
-  scale_by_norm(ctx, total);
+  scale_by_norm(ctx, parameters, total, max_norm);
   return total;
 }
 

@@ -26,9 +26,13 @@ class Optimizer {
   /// State in memory that CUDA moves between GPU and host as it is used (cudaMallocManaged).
   virtual Bytes managed_state() const { return {}; }
   const std::vector<ParameterGroup>& groups() const { return groups_; }
+  /// Of the steps to come; a run that does not compute needs none.
+  void set_lr(double lr) { lr_ = lr; }
+  double lr() const { return lr_; }
 
  private:
   std::vector<ParameterGroup> groups_;
+  double lr_ = 0;
 };
 
 struct OptimizerSetup {

@@ -8,6 +8,7 @@
 
 #include "autograd/node.h"
 #include "optim/optimizer.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -53,17 +54,23 @@ class StatefulOptimizer : public Optimizer {
 /// torch.zeros_like(parameter), kept.
 inline Tensor state_like(Context& ctx, const Tensor& parameter) {
   const Scoped category(ctx.category, Category::optimizer_state);
-  return empty_like(ctx, parameter, Op::optimizer_state);
+  Tensor state = empty_like(ctx, parameter, Op::optimizer_state);
+  fill(ctx, state, 0);
+  return state;
 }
 /// The same in another dtype.
 inline Tensor state_like(Context& ctx, const Tensor& parameter, DType dtype) {
   const Scoped category(ctx.category, Category::optimizer_state);
-  return empty_like(ctx, parameter, dtype, Op::optimizer_state);
+  Tensor state = empty_like(ctx, parameter, dtype, Op::optimizer_state);
+  fill(ctx, state, 0);
+  return state;
 }
-/// A row-major tensor that is kept.
+/// A row-major tensor of zeros that is kept.
 inline Tensor state_of(Context& ctx, const Shape& shape, DType dtype) {
   const Scoped category(ctx.category, Category::optimizer_state);
-  return empty(ctx, shape, dtype, Op::optimizer_state);
+  Tensor state = empty(ctx, shape, dtype, Op::optimizer_state);
+  fill(ctx, state, 0);
+  return state;
 }
 
 /// Lists of items of one dtype each. The hash map that PyTorch groups in gives the dtype that it met last first

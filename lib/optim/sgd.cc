@@ -1,5 +1,6 @@
 // torch/optim/sgd.py: without momentum everything is in place.
 #include "optim/optimizer_state.h"
+#include "tensor/compute.h"
 
 namespace qlp {
 namespace {
@@ -7,7 +8,12 @@ namespace {
 class SgdOptimizer final : public Optimizer {
  public:
   using Optimizer::Optimizer;
-  void step(Context&) override {}
+  void step(Context& ctx) override {
+    for (const ParameterGroup& group : groups())
+      for (const Tensor& parameter : group)
+        if (const Tensor& grad = grad_of(parameter); grad.defined())
+          compute(ctx, Binary::add, parameter, parameter, grad, -lr());
+  }
 };
 
 }  // namespace

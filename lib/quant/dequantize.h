@@ -10,13 +10,13 @@ void touch_packed(Context& ctx, const QuantState& state);
 
 /// functional.dequantize_4bit: a new tensor of the weight's shape in the dtype that it had when it was quantized. With
 /// double quant the float32 absmax values exist beside it until it is done.
-Tensor dequantize_4bit(Context& ctx, const QuantState& state);
+Tensor dequantize_4bit(Context& ctx, const Tensor& packed, const QuantState& state);
 
 /// The same in the way of gemm_4bit's fallback (backends/cuda/ops.py, 0.50): straight into `dtype`, with two float32
 /// copies of the absmax values under double quant, which the caller keeps until it has multiplied.
 struct DequantizedWeight {
   Tensor weight, absmax, shifted_absmax;  ///< freed from the last to the first
 };
-DequantizedWeight dequantize_for_gemm(Context& ctx, const QuantState& state, DType dtype);
+DequantizedWeight dequantize_for_gemm(Context& ctx, const Tensor& packed, const QuantState& state, DType dtype);
 
 }  // namespace qlp

@@ -7,6 +7,7 @@
 #include "quant/dequantize.h"
 #include "quant/gemm_dispatch.h"
 #include "tensor/arithmetic.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
 
@@ -14,9 +15,9 @@ namespace qlp {
 namespace {
 
 /// dequantize_4bit(B, state).to(dtype)
-Tensor dequantized_as(Context& ctx, const QuantState& state, DType dtype) {
+Tensor dequantized_as(Context& ctx, const FourBitWeight& weight, DType dtype) {
   const Scoped category(ctx.category, Category::workspace);
-  return to(ctx, dequantize_4bit(ctx, state), dtype);
+  return to(ctx, dequantize_4bit(ctx, weight.packed, *weight.state), dtype);
 }
 
 /// MatMul4Bit. What it keeps are attributes of its context: hooks on saved tensors do not see them, and they stay until
@@ -29,16 +30,15 @@ struct MatMul4BitBackward final : Node {
 
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor& grad = grads[0];
-    const std::int64_t out_features = grad.size(-1), in_features = weight.state->shape[1];
     Grads out(2);
     if (wants(1)) {
       out[1] = empty(ctx, without_first(grad.shape()), bias_dtype, Op::sum);
       reduction_scratch(ctx, grad, 1, Op::sum);
+      if (ctx.kernels(grad)) compute(ctx, Reduce::sum, out[1].view(grad.shape().with(0, 1)), grad);
     }
     if (wants(0)) {
-      const Tensor dense = dequantized_as(ctx, *weight.state, grad.dtype());
-      out[0] = gemm(ctx, {grad.numel() / out_features, in_features}, out_features, grad.dtype())
-                   .view(grad.shape().with(-1, in_features));
+      const Tensor dense = dequantized_as(ctx, weight, grad.dtype());
+      out[0] = gemm(ctx, {grad}, {dense}, grad.dtype()).view(grad.shape().with(-1, weight.state->shape[1]));
       out[0].impl()->is_view = false;  // torch.matmul's _unsafe_view has no base
     }
     return out;
@@ -52,20 +52,31 @@ struct MatMul4BitBackward final : Node {
   }
 };
 
-Tensor fused_product(Context& ctx, const Tensor& x, const QuantState& state) {
+Tensor fused_product(Context& ctx, const Tensor& x, const FourBitWeight& weight, const Tensor& bias) {
+  const QuantState& state = *weight.state;
   const Tensor rows = contiguous(ctx, x);
   const std::int64_t out_features = state.shape[0];
   multiply(ctx, x.numel() / x.size(-1), out_features, x.size(-1), x.dtype());
   touch_packed(ctx, state);
-  return empty(ctx, x.shape().with(-1, out_features), x.dtype(), Op::mm);
+  Tensor out = empty(ctx, x.shape().with(-1, out_features), x.dtype(), Op::mm);
+  if (Kernels* kernels = ctx.kernels(out)) {
+    const FourBitArrays arrays{
+        array_of(weight.packed),       array_of(state.absmax),      array_of(state.code), array_of(state.offset),
+        array_of(state.nested_absmax), array_of(state.nested_code), state.shape};
+    const Shape flat{rows.numel() / rows.size(-1), rows.size(-1)};
+    kernels->gemm_4bit(ctx.stream, array_of(out.view(flat.with(-1, out_features))), array_of(rows.view(flat)), arrays);
+    if (bias.defined()) compute(ctx, Binary::add, out, out, bias);  // as the kernel does on its way out
+  }
+  return out;
 }
 
-Tensor product(Context& ctx, const Tensor& x, const QuantState& state, const Tensor& bias,
+Tensor product(Context& ctx, const Tensor& x, const FourBitWeight& weight, const Tensor& bias,
                const QuantBehaviour& behaviour) {
-  if (!behaviour.fused_gemm) return linear(ctx, x, dequantized_as(ctx, state, x.dtype()), bias);
+  const QuantState& state = *weight.state;
+  if (!behaviour.fused_gemm) return linear(ctx, x, dequantized_as(ctx, weight, x.dtype()), bias);
   const GemmShape shape{x.numel() / x.size(-1), state.shape[0], state.shape[1]};
-  if (uses_fused_gemm_4bit(shape, x.dtype(), ctx.device.traits())) return fused_product(ctx, x, state);
-  const DequantizedWeight dense = dequantize_for_gemm(ctx, state, x.dtype());
+  if (uses_fused_gemm_4bit(shape, x.dtype(), ctx.device.traits())) return fused_product(ctx, x, weight, bias);
+  const DequantizedWeight dense = dequantize_for_gemm(ctx, weight.packed, state, x.dtype());
   return linear(ctx, x, dense.weight, bias);
 }
 
@@ -77,7 +88,7 @@ Tensor matmul_4bit(Context& ctx, const Tensor& x, const FourBitWeight& weight, c
   Tensor out;
   {
     const Scoped no_grad(ctx.grad_enabled, false);
-    out = product(ctx, x, *weight.state, bias, behaviour);
+    out = product(ctx, x, weight, bias, behaviour);
   }
   if (node) {
     node->weight = {weight.packed.alias(), weight.state};  // B.view(-1, 1)

@@ -16,6 +16,7 @@ struct FourBitFormat {
   static constexpr std::int64_t kNestedBlocksize = 256;  ///< absmax values per nested absmax
   bool double_quant = false;
   DType storage = DType::uint8;  ///< dtype of the tensor that carries the packed values
+  bool nf4 = true;               ///< else fp4
 };
 
 constexpr std::int64_t absmax_count(std::int64_t weights) { return ceil_div(weights, FourBitFormat::kBlocksize); }

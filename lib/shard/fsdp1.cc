@@ -60,14 +60,14 @@ CausalLmOutput Fsdp1Runtime::forward(Context& ctx, CausalLm& model, const Tensor
   return output;
 }
 
-Tensor Fsdp1Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
+Tensor Fsdp1Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm) {
   if (!zero_scalar_.defined()) {
     const Scoped category(ctx.category, Category::workspace);
     zero_scalar_ = empty(ctx, {}, DType::float32, Op::zeros);
   }
   if (options_.shards) return tree_->clip_grad_norm(ctx);
   const Scoped place(ctx.place, options_.offloads ? Place::host : Place::device);
-  return qlp::clip_grad_norm(ctx, parameters);
+  return qlp::clip_grad_norm(ctx, parameters, max_norm);
 }
 
 StateDict Fsdp1Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {

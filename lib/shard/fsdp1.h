@@ -21,7 +21,7 @@ class Fsdp1Runtime final : public ShardingRuntime {
   void begin_micro_step(Context& ctx, bool sync) override;
   CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                          const Tensor& num_items, const RunOptions& options) override;
-  Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) override;
+  Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm) override;
   StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
 
  private:

@@ -162,7 +162,7 @@ void FlatParamHandle::unshard(Context& ctx) {
           own.storage().record_stream(fsdp1_stream::kCollectives);
     if (options_->offloads) own.storage().record_stream(ctx.stream);
   }
-  if (shards()) set_data(flat_, full_.narrow(0, numel_));
+  if (shards()) set_data(flat_, full_.flat(0, numel_));
   if (!options_->use_orig_params) {
     if (state == State::forward) use_unsharded_views(ctx, false);
   } else if (!keeps_whole_views_ || state != State::backward_pre) {
@@ -239,7 +239,7 @@ void FlatParamHandle::use_sharded_views(Context& ctx) {
   const Tensor nothing = empty(ctx, {0}, flat_.dtype(), Op::empty);
   for (Piece& piece : pieces_) {
     if (!piece.parameter) continue;
-    set_data(piece.original, piece.shard_numel ? flat_.narrow(0, piece.shard_numel) : nothing);
+    set_data(piece.original, piece.shard_numel ? flat_.flat(piece.shard_offset, piece.shard_numel) : nothing);
     piece.parameter->tensor = piece.original;
     if (state == State::backward_post) piece.view.reset();
   }
@@ -281,7 +281,7 @@ void FlatParamHandle::use_unsharded_grad_views(Context& ctx) {
       set_grad(piece.original, Tensor());
       continue;
     }
-    const Tensor view = grad.narrow(0, piece.numel).view(piece.shape);
+    const Tensor view = grad.flat(piece.offset, piece.numel).view(piece.shape);
     const Tensor& parameter = piece.parameter->tensor;
     const bool fits = parameter.shape() == view.shape() && parameter.dtype() == view.dtype();
     // A gradient of the parameter's own size, to be pointed at the view.
@@ -300,7 +300,7 @@ void FlatParamHandle::use_sharded_grad_views(Context& ctx) {
     }
     if (piece.original.dtype() != grad.dtype() && !grad_of(piece.original).defined())
       empty_like(ctx, piece.original, Op::empty_like);
-    const Tensor view = grad.narrow(0, piece.shard_numel);
+    const Tensor view = grad.flat(piece.shard_offset, piece.shard_numel);
     set_grad(piece.original, shards() ? view : view.view(piece.shape));
   }
 }

@@ -27,7 +27,7 @@ void FlatParamHandle::summon(Context& ctx, bool keeps) {
     take(ctx, whole);
     communicate(ctx, Collective::all_gather, options_->group(), whole);
   }
-  if (keeps) on_host_ = to_host(ctx, whole.narrow(0, numel_));
+  if (keeps) on_host_ = to_host(ctx, whole.flat(0, numel_));
   if (keeps || drops_summoned_) drop(ctx, whole);
 }
 

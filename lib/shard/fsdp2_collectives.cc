@@ -112,16 +112,18 @@ Reduction reduce(Context& ctx, std::vector<UnshardedGrad> grads, const Fsdp2Opti
     const Scoped stream(ctx.stream, options.replicas > 1 ? kAllReduceStream : kReduceScatterStream);
     output = empty(ctx, {numel}, first.orig_dtype(), Op::to_copy);
   }
+  std::int64_t start = 0;
   for (const UnshardedGrad& unsharded : grads) {
     const Tensor& sharded = unsharded.param->sharded();
     const bool accumulates = grad_of(sharded).defined();  // in place
     if (options.cpu_offload) copy_to_host(ctx, bytes_of(sharded.shape(), sharded.dtype()).count());
+    const std::int64_t own = std::exchange(start, start + unsharded.param->padded_numel());
     if (accumulates) continue;
     if (options.cpu_offload) {
       const Scoped place(ctx.place, options.pin_memory ? Place::pinned : Place::host);
       set_grad(sharded, empty(ctx, sharded.shape(), sharded.dtype(), Op::to_copy));
     } else {
-      set_grad(sharded, output.strided(sharded.shape(), sharded.strides()));
+      set_grad(sharded, output.strided(sharded.shape(), sharded.strides(), own));
     }
   }
   return reduction;

@@ -27,7 +27,7 @@ Fsdp2Param::Fsdp2Param(Context& ctx, Parameter& parameter, const Tensor& whole, 
   const Scoped category(ctx.category, whole.storage().label().category);
   shard_data_ = empty(ctx, shape_.with(0, padded), whole.dtype(), Op::parameter);
   shard_data_ = taken_off_device(ctx, shard_data_, options);
-  sharded_ = shard_data_.narrow(0, rows);
+  sharded_ = shard_data_.narrow(0, 0, rows);
   set_requires_grad(sharded_, parameter.trainable);
   parameter.tensor = sharded_;
 }
@@ -44,7 +44,7 @@ void Fsdp2Param::load(Context& ctx) {
   const Scoped category(ctx.category, sharded_.storage().label().category);
   shard_data_ = empty(ctx, shard_data_.shape(), sharded_.dtype(), Op::parameter);
   shard_data_ = taken_off_device(ctx, shard_data_, *options_);
-  sharded_ = shard_data_.narrow(0, sharded_.size(0));
+  sharded_ = shard_data_.narrow(0, 0, sharded_.size(0));
   set_requires_grad(sharded_, parameter_->trainable);
   if (shown_) parameter_->tensor = sharded_;
 }
@@ -59,7 +59,7 @@ void Fsdp2Param::reset_shard(Context& ctx) {
   const Scoped place(ctx.place, sharded_.storage().place());
   shard_data_ = empty(ctx, shard_data_.shape(), sharded_.dtype(), Op::zeros);
   // The optimizer holds the tensor: it stays, on the new storage.
-  sharded_.impl()->storage = shard_data_.impl()->storage;
+  sharded_.impl()->storage = shard_data_.impl()->storage, sharded_.impl()->offset = 0;
 }
 
 Tensor Fsdp2Param::gathered_for_saving(Context& ctx) const {
@@ -70,7 +70,7 @@ Tensor Fsdp2Param::gathered_for_saving(Context& ctx) const {
   const Tensor padded = own.size(0) < rows ? empty(ctx, shape_.with(0, rows), own.dtype(), Op::pad) : Tensor();
   Tensor whole = empty(ctx, shape_.with(0, rows * options_->group().size), own.dtype(), Op::all_gather);
   communicate(ctx, Collective::all_gather, options_->group(), whole);
-  return whole.shape() == shape_ ? whole : whole.narrow(0, shape_[0]);
+  return whole.shape() == shape_ ? whole : whole.narrow(0, 0, shape_[0]);
 }
 
 std::optional<DType> Fsdp2Param::param_dtype() const {
@@ -96,7 +96,7 @@ void Fsdp2Param::allocate_unsharded(Context& ctx) {
   }
   const Scoped category(ctx.category, Category::gathered_weights);
   gathered_ = empty(ctx, padded, gathered_dtype(), Op::unsharded_parameter);
-  unsharded_ = gathered_.narrow(0, shape_[0]);
+  unsharded_ = gathered_.narrow(0, 0, shape_[0]);
   unsharded_.impl()->is_view = false;
   set_requires_grad(unsharded_, parameter_->trainable);
 }

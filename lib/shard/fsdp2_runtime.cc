@@ -177,20 +177,20 @@ CausalLmOutput Fsdp2Runtime::forward(Context& ctx, CausalLm& model, const Tensor
 }
 
 /// Norms of DTensors are partial until somebody needs their value on all ranks.
-Tensor Fsdp2Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
+Tensor Fsdp2Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm) {
   const Scoped category(ctx.category, Category::workspace);
   const Scoped place(ctx.place, fully_shard_.options().cpu_offload ? Place::host : ctx.place);
-  if (preparation_.ignored == Fsdp2Ignored::adapter) return qlp::clip_grad_norm(ctx, parameters);
+  if (preparation_.ignored == Fsdp2Ignored::adapter) return qlp::clip_grad_norm(ctx, parameters, max_norm);
   const ReduceNorm reduce = [group = fully_shard_.options().group()](Context& c, const Tensor& norm) {
     return summed_over_ranks(c, norm, group);
   };
   if (fully_shard_.options().behaviour.reduces_norms_first) {
     Tensor norm = total_grad_norm(ctx, parameters, reduce);
-    scale_by_norm(ctx, norm);
+    scale_by_norm(ctx, parameters, norm, max_norm);
     return norm;
   }
   Tensor norm = total_grad_norm(ctx, parameters);
-  scale_by_norm(ctx, norm, reduce);
+  scale_by_norm(ctx, parameters, norm, max_norm, reduce);
   return norm;
 }
 

@@ -70,8 +70,10 @@ void Reducer::make_buckets(Context& ctx, const std::vector<Bucket>& buckets) {
     std::int64_t numel = 0;
     for (const std::size_t i : bucket) numel += parameters_[i].numel();
     buckets_.push_back(empty(ctx, {numel}, parameters_[bucket.front()].dtype(), Op::ddp_bucket));
+    std::int64_t start = 0;
     for (const std::size_t i : bucket) {
-      views_[i] = buckets_.back().strided(parameters_[i].shape(), parameters_[i].strides());
+      views_[i] = buckets_.back().strided(parameters_[i].shape(), parameters_[i].strides(), start);
+      start += parameters_[i].numel();
       bucket_of_[i] = members_.size();
     }
     members_.push_back(bucket.size());

@@ -26,8 +26,8 @@ CausalLmOutput ShardingRuntime::forward(Context& ctx, CausalLm& model, const Ten
   return model.forward(ctx, ids, labels, num_items, options);
 }
 
-Tensor ShardingRuntime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters) {
-  return qlp::clip_grad_norm(ctx, parameters);
+Tensor ShardingRuntime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm) {
+  return qlp::clip_grad_norm(ctx, parameters, max_norm);
 }
 
 /// The tensors themselves; only the rank that writes asks for them.

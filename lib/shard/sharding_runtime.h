@@ -46,8 +46,8 @@ class ShardingRuntime {
   /// engine does.
   virtual bool steps_in_backward() const { return false; }
   virtual void backward(Context&, const Tensor& /*loss*/, Optimizer&) {}
-  /// Clips the gradients of `parameters` and gives their norm.
-  virtual Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters);
+  /// Clips the gradients of `parameters` to `max_norm` and gives their norm.
+  virtual Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm);
   /// Drops the gradients of `parameters`.
   virtual void zero_grad(Context&, const std::vector<Tensor>& parameters);
   /// The model as accelerator.get_state_dict() gives it for a FULL_STATE_DICT. Without `keeps` (ranks other than the

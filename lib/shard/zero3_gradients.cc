@@ -26,9 +26,13 @@ Zero3Gradients::Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3
     const Scoped place(ctx.place, options.gradient_place());
     flat_ = empty(ctx, {numel}, dtype, Op::zeros);
   }
+  std::int64_t start = 0;
   for (const auto& group : groups) {
     std::vector<Tensor> parts;
-    for (Zero3Param* param : group) parts.push_back(flat_.narrow(0, param->partition_numel()));
+    for (Zero3Param* param : group) {
+      parts.push_back(flat_.flat(start, param->partition_numel()));
+      start += param->partition_numel();
+    }
     parts_.push_back(std::move(parts));
     for (Zero3Param* param : group) add_hook(ctx, *param);
   }
@@ -46,7 +50,7 @@ void Zero3Gradients::ready(Context& ctx, Zero3Param& param) {
   if (bucket_numel_ > 0 && bucket_numel_ + param.numel() > options_.reduce_bucket_size) reduce(ctx);
   if (bucket_.defined() && bucket_numel_ + param.numel() <= options_.reduce_bucket_size) {
     grad_of(param.tensor()).storage().record_stream(options_.reduce_stream());
-    set_grad(param.tensor(), bucket_.narrow(0, param.numel()).view(param.shape()));
+    set_grad(param.tensor(), bucket_.flat(bucket_numel_, param.numel()).view(param.shape()));
   }
   in_bucket_.push_back(&param);
   bucket_numel_ += param.numel();

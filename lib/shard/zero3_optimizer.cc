@@ -23,8 +23,13 @@ void move(Context& ctx, const Shape& part, bool from_host, bool to_host) {
   if (!from_host && to_host) copy_to_host(ctx, bytes_of(part, DType::float32).count());
 }
 
-void put_into(const Tensor& flat, const std::vector<Zero3Param*>& params) {
-  for (Zero3Param* param : params) param->set_partition(flat.narrow(0, param->partition_numel()));
+/// Gives the parts of `params` their places in a flat buffer, from `start` on; gives where the next ones begin.
+std::int64_t put_into(const Tensor& flat, std::int64_t start, const std::vector<Zero3Param*>& params) {
+  for (Zero3Param* param : params) {
+    param->set_partition(flat.flat(start, param->partition_numel()));
+    start += param->partition_numel();
+  }
+  return start;
 }
 
 /// mark_persistent_parameters
@@ -88,7 +93,8 @@ void Zero3Optimizer::flatten_partitions(Context& ctx, const std::vector<std::vec
   const Scoped category(ctx.category, groups.front().front()->category());
   if (options_.offload_param) {
     const Scoped place(ctx.place, Place::pinned);
-    for (const auto& group : groups) put_into(empty(ctx, {partition_numel(group)}, dtype_, Op::flat_parameter), group);
+    for (const auto& group : groups)
+      put_into(empty(ctx, {partition_numel(group)}, dtype_, Op::flat_parameter), 0, group);
     return;
   }
   std::int64_t numel = 0;
@@ -104,7 +110,8 @@ void Zero3Optimizer::flatten_partitions(Context& ctx, const std::vector<std::vec
   }
   copy_to_device(ctx, bytes);
   const Tensor flat = empty(ctx, {numel}, dtype_, Op::flat_parameter);
-  for (const auto& group : groups) put_into(flat, group);
+  std::int64_t start = 0;
+  for (const auto& group : groups) start = put_into(flat, start, group);
 }
 
 /// _create_fp32_partitions: what is converted is copied once more, and held until the next has been converted.

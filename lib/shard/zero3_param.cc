@@ -30,7 +30,7 @@ Zero3Param::~Zero3Param() = default;
 
 bool Zero3Param::holds_data() const { return partition_numel_ * options_->rank < numel(); }
 
-void Zero3Param::show(const Tensor& data) { set_data(tensor(), data.narrow(0, numel()).view(shape_)); }
+void Zero3Param::show(const Tensor& data) { set_data(tensor(), data.flat(0, numel()).view(shape_)); }
 
 void Zero3Param::all_gather(Context& ctx) {
   const Scoped category(ctx.category, Category::gathered_weights);

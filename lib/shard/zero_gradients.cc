@@ -89,7 +89,7 @@ void ZeroGradients::put_in_bucket(Context& ctx, Entry& entry) {
   }
   // A larger one is reduced where it is, by itself.
   if (options_.contiguous_gradients && numel <= options_.reduce_bucket_size)
-    set_data(grad, buckets_[current_].strided(grad.shape(), contiguous_strides(grad.shape())));
+    set_data(grad, buckets_[current_].strided(grad.shape(), contiguous_strides(grad.shape()), elements_));
   elements_ += numel;
   pending_.push_back(&entry);
 }

@@ -71,8 +71,11 @@ void ZeroGroup::flatten(Context& ctx) {
     flat_ = empty(ctx, shape, dtype, Op::flat_parameter);
     copy_to_device(ctx, bytes_of(shape, dtype).count());
   }
-  for (const std::size_t i : order_)
-    set_data(parameters_[i]->tensor, flat_.strided(shapes[i], contiguous_strides(shapes[i])));
+  std::int64_t start = 0;
+  for (const std::size_t i : order_) {
+    set_data(parameters_[i]->tensor, flat_.strided(shapes[i], contiguous_strides(shapes[i]), start));
+    start += shapes[i].numel();
+  }
 }
 
 /// A clone of this rank's partition, in float32; with offload it goes to the host, and is cast there.

@@ -1,15 +1,20 @@
 #include "step/attach_adapter.h"
 
+#include "nn/initial_values.h"
 #include "nn/lora_linear.h"
 #include "nn/param_lora.h"
 #include "step/load_order.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
 namespace {
 
 void cast(Context& ctx, Parameter& parameter, DType dtype) {
-  if (parameter.tensor.dtype() != dtype) parameter.tensor = empty_like(ctx, parameter.tensor, dtype, Op::to_copy);
+  if (parameter.tensor.dtype() == dtype) return;
+  const Tensor cast = empty_like(ctx, parameter.tensor, dtype, Op::to_copy);
+  copy_into(ctx, cast, parameter.tensor);
+  parameter.tensor = cast;
 }
 
 /// The dtype in which the matrices beside this weight are made.
@@ -18,13 +23,17 @@ DType adapter_dtype(const Parameter& base, DType compute_dtype, const LoadBehavi
   return is_floating(base.tensor.dtype()) ? base.tensor.dtype() : DType::float32;
 }
 
+void make(Context& ctx, Parameter& parameter, DType dtype) {
+  parameter.tensor = empty(ctx, parameter.shape, dtype, Op::parameter);
+  fill_initial(ctx, parameter, parameter.tensor);
+}
+
 /// Adapters beside bare parameters, which PEFT makes after all others.
 void make_parameter_adapters(Context& ctx, CausalLm& model) {
   model.visit([&](Module& module) {
     if (module.kind() != ModuleKind::param_lora) return;
     auto& lora = static_cast<ParamLora&>(module);
-    for (Linear* matrix : {&lora.lora_a(), &lora.lora_b()})
-      matrix->weight().tensor = empty(ctx, matrix->weight().shape, lora.base().tensor.dtype(), Op::parameter);
+    for (Linear* matrix : {&lora.lora_a(), &lora.lora_b()}) make(ctx, matrix->weight(), lora.base().tensor.dtype());
   });
 }
 
@@ -33,8 +42,7 @@ void make_adapters(Context& ctx, CausalLm& model, DType compute_dtype, const Loa
     if (module.kind() != ModuleKind::lora_linear) return;
     auto& lora = static_cast<LoraLinear&>(module);
     const DType dtype = adapter_dtype(lora.weight(), compute_dtype, behaviour);
-    for (LinearModule* matrix : {&lora.lora_a(), &lora.lora_b()})
-      matrix->weight().tensor = empty(ctx, matrix->weight().shape, dtype, Op::parameter);
+    for (LinearModule* matrix : {&lora.lora_a(), &lora.lora_b()}) make(ctx, matrix->weight(), dtype);
     if (DoraLayer* dora = lora.dora()) dora->initialise(ctx, lora.dora_operands());
   });
   make_parameter_adapters(ctx, model);
@@ -47,9 +55,13 @@ void copy_saved_modules(Context& ctx, CausalLm& model) {
   const DType dtype = (parts.embedding ? parts.embedding->original() : parts.head->weight()).tensor.dtype();
   for (Module* module : {static_cast<Module*>(parts.embedding.get()), static_cast<Module*>(parts.head.get())}) {
     if (!module) continue;  // on another stage
-    for (const auto& parameter : module->own_parameters())
-      if (parameter->role == ParamRole::modules_to_save)
-        parameter->tensor = empty(ctx, parameter->shape, dtype, Op::clone);
+    for (const auto& parameter : module->own_parameters()) {
+      if (parameter->role != ParamRole::modules_to_save) continue;
+      const Parameter& original = module->shared_parameters().empty() ? *module->own_parameters().front()
+                                                                      : *module->shared_parameters().front();
+      parameter->tensor = empty(ctx, parameter->shape, dtype, Op::clone);
+      copy_into(ctx, parameter->tensor, original.tensor);
+    }
   }
 }
 

@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "nn/initial_values.h"
 #include "shard/state_dict.h"
 #include "step/load_order.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -68,6 +70,7 @@ Tensor stack_experts(Context& ctx, const Parameter& parameter, DType dtype) {
 void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& options, FourBitQuantizer* quantizer) {
   Tensor weight = parameter.fused_parts ? stack_experts(ctx, parameter, options.dtype)
                                         : empty(ctx, parameter.shape, options.dtype, Op::parameter);
+  fill_initial(ctx, parameter, weight);
   if (!parameter.quantize) {
     parameter.tensor = std::move(weight);
     // set_module_tensor_to_device ends with empty_cache; biases of quantized layers take another way.
@@ -81,6 +84,7 @@ void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& optio
   }
   // 4.57 reads onto the GPU, moves to the host and back: two whole copies.
   const Tensor again = empty(ctx, parameter.shape, options.dtype, Op::parameter);
+  copy_into(ctx, again, weight);
   quantize(ctx, parameter, again, *quantizer);
 }
 
@@ -95,6 +99,7 @@ void make_buffers(Context& ctx, CausalLm& model, DType dtype, Place where) {
   const Scoped place(ctx.place, where);
   for (const ModuleBuffer& buffer : model.buffers())
     *buffer.tensor = empty(ctx, buffer.shape, buffer.in_model_dtype ? dtype : DType::float32, Op::buffer);
+  model.visit([&](Module& module) { module.fill_buffers(ctx); });
 }
 
 /// The checkpoint's files as safetensors opens them: mapped, read where they are touched.
@@ -112,10 +117,12 @@ void load_on_host(Context& ctx, CausalLm& model, const std::vector<Parameter*>& 
   if (options.keeps_on_host) {
     const std::vector<Tensor> files = map_files(ctx, order, options);
     const Scoped place(ctx.place, Place::host);
-    for (std::size_t i = 0; i < order.size(); ++i)
+    for (std::size_t i = 0; i < order.size(); ++i) {
       order[i]->tensor = options.checkpoint_dtype == options.dtype
                              ? files[i]
                              : empty(ctx, order[i]->shape, options.dtype, Op::parameter);
+      fill_initial(ctx, *order[i], order[i]->tensor);
+    }
   } else {
     const Scoped place(ctx.place, Place::meta);
     for (Parameter* parameter : order) parameter->tensor = empty(ctx, parameter->shape, options.dtype, Op::parameter);

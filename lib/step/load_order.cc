@@ -6,19 +6,13 @@
 #include <string_view>
 #include <utility>
 
+#include "nn/initial_values.h"
+
 namespace qlp {
 namespace {
 
 // Checkpoints differ in where they are cut: save_pretrained's default was 5 GB for long, the reference runs' is this.
 constexpr std::uint64_t kFileBytes = 4'000'000'000;
-
-/// The name in the checkpoint, which knows nothing of adapters.
-std::string checkpoint_name(const Parameter& parameter) {
-  constexpr std::string_view kBase = ".base_layer";
-  std::string name = parameter.name;
-  if (const auto at = name.find(kBase); at != std::string::npos) name.erase(at, kBase.size());
-  return name;
-}
 
 /// A text that sorts as the name does in natural order: "layers.2" before "layers.10".
 std::string natural_key(const std::string& name) {

@@ -1,14 +1,17 @@
 #include "step/trainer.h"
 
 #include <deque>
+#include <limits>
 #include <utility>
 
 #include "autograd/autocast.h"
 #include "autograd/engine.h"
 #include "autograd/pointwise.h"
 #include "optim/weight_decay.h"
+#include "step/sample_data.h"
 #include "tensor/arithmetic.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -39,6 +42,7 @@ void Trainer::prepare(Context& ctx) {
   {
     const Scoped category(ctx.category, Category::logits_and_loss);
     total_loss_ = scalar(ctx, DType::float32);
+    fill(ctx, total_loss_, 0);
   }
 }
 
@@ -53,10 +57,13 @@ void Trainer::train(Context& ctx) {
       continue;
     }
     if (step > 1) begin_phase_("micro" + std::to_string(micro_ + 1) + ".forward");
-    if (options_.item_count != ItemCount::host_number) num_items_ = counted_items(ctx);
     const std::int64_t last = options_.gradient_accumulation_steps;
+    const double items = label_tokens(options_.micro_batch_size) * static_cast<double>(last);
+    options_.run.item_count = items;
+    if (options_.item_count != ItemCount::host_number) num_items_ = counted_items(ctx, items);
+    if (ctx.kernels(total_loss_)) numbers_.emplace_back();
     for (std::int64_t i = 1; i <= last; ++i) {
-      micro_step(ctx, i == last || options_.sync_each_batch);
+      micro_step(ctx, i, i == last || options_.sync_each_batch);
       begin_phase_(i == last ? "step" + std::to_string(step) + ".optimizer"
                              : "micro" + std::to_string(micro_ + 1) + ".forward");
       add_up_loss(ctx);
@@ -81,23 +88,50 @@ void Trainer::make_optimizer(Context& ctx) {
     trained_.push_back(std::move(tensor));
   }
   optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
+  optimizer_->set_lr(options_.learning_rate);
 }
 
-Tensor Trainer::counted_items(Context& ctx) const {
+/// All but the first of each sequence.
+double Trainer::label_tokens(std::int64_t batch_size) const {
+  return static_cast<double>(batch_size * (options_.seq_len - 1));
+}
+
+Tensor Trainer::tokens(Context& ctx, std::int64_t batch_size, std::int64_t micro) const {
+  Tensor out = from_host(ctx, {batch_size, options_.seq_len}, DType::int64);
+  if (ctx.kernels(out)) {
+    const SampleId first{.seed = ctx.random.seed,
+                         .step = static_cast<std::int64_t>(numbers_.size()),
+                         .micro = micro,
+                         .sample = options_.rank * batch_size};
+    upload(ctx, out, sample_tokens(first, batch_size, options_.seq_len, options_.vocab_size));
+  }
+  return out;
+}
+
+Tensor Trainer::counted_items(Context& ctx, double own) const {
   Tensor counted = from_host(ctx, {}, DType::int64);
+  fill(ctx, counted, own);
   if (options_.averages_tokens && options_.world_size > 1) {
     Tensor gathered;
     {
       const Tensor copy = scalar(ctx, DType::int64, Op::clone);
+      copy_into(ctx, copy, counted);
       gathered = empty(ctx, {options_.world_size}, DType::int64, Op::all_gather);
-      communicate(ctx, Collective::all_gather, {MeshAxis::world, options_.world_size}, gathered);
+      all_gather(ctx, {MeshAxis::world, options_.world_size}, gathered, copy);
     }
     counted.reset();
     counted = scalar(ctx, DType::int64, Op::sum);
+    reduce_all(ctx, Reduce::sum, counted, gathered);
   } else if (options_.averages_tokens && options_.item_count == ItemCount::device_int64) {
-    counted = scalar(ctx, DType::int64, Op::sum);
+    const Tensor sum = scalar(ctx, DType::int64, Op::sum);
+    copy_into(ctx, sum, counted);
+    counted = sum;
   }
-  if (options_.item_count == ItemCount::device_float) counted = scalar(ctx, DType::float32, Op::div);
+  if (options_.item_count == ItemCount::device_float) {
+    const Tensor share = scalar(ctx, DType::float32, Op::div);
+    copy_into(ctx, share, counted);
+    counted = share;
+  }
   return counted;
 }
 
@@ -113,31 +147,36 @@ CausalLmOutput Trainer::compute_loss(Context& ctx, const Tensor& ids, const Tens
     output.logits = to(ctx, output.logits, DType::float32);
   }
   if (options_.averages_tokens && num_items.defined())
-    output.loss = scale_in_place(ctx, output.loss);  // by the number of processes
+    output.loss = scale_in_place(ctx, output.loss, static_cast<double>(options_.world_size));
   return output;
 }
 
-void Trainer::micro_step(Context& ctx, bool sync) {
+void Trainer::micro_step(Context& ctx, std::int64_t micro, bool sync) {
   ++micro_;
   runtime_.begin_micro_step(ctx, sync);
   if (micro_ == 1) begin_phase_("micro1.forward");
-  const Shape batch{options_.micro_batch_size, options_.seq_len};
-  Tensor ids = from_host(ctx, batch, DType::int64);
-  Tensor labels = from_host(ctx, batch, DType::int64);
+  Tensor ids = tokens(ctx, options_.micro_batch_size, micro);
+  Tensor labels = tokens(ctx, options_.micro_batch_size, micro);
   Tensor loss = compute_loss(ctx, ids, labels, num_items_, options_.run).loss;
   begin_phase_("micro" + std::to_string(micro_) + ".backward");
   if (!options_.keeps_inputs) ids.reset(), labels.reset();
+  // A sum over the tokens of all micro steps is divided by their number already.
+  const bool is_mean = options_.run.behaviour.averages_loss;
+  const double weight = is_mean ? 1 / static_cast<double>(options_.gradient_accumulation_steps) : 1;
+  if (ctx.kernels(loss)) numbers_.back().loss += item(ctx, loss) * weight;
   if (runtime_.steps_in_backward()) {
     runtime_.backward(ctx, loss, *optimizer_);
   } else {
-    const Tensor share = scale(ctx, loss, Op::div);  // of the accumulation steps, in accelerator.backward
+    const Tensor share = scale(ctx, loss, weight, Op::div);  // of the accumulation steps, in accelerator.backward
     const Tensor scaled = scaler_ ? scaler_->scale(ctx, share) : share;
     ctx.engine.backward(ctx, {scaled}, {Tensor()});
   }
-  if (options_.divides_reported_loss)
+  if (options_.divides_reported_loss) {
     step_loss_ = scalar(ctx, DType::float32, Op::div);
-  else
+    compute(ctx, Unary::mul, step_loss_, loss, 1 / static_cast<double>(options_.gradient_accumulation_steps));
+  } else {
     step_loss_ = loss.alias();
+  }
 }
 
 void Trainer::evaluate(Context& ctx) {
@@ -150,17 +189,20 @@ void Trainer::evaluate(Context& ctx) {
 /// prediction_step
 Prediction Trainer::predict(Context& ctx) {
   const Scoped category(ctx.category, Category::activations);
-  const Shape batch{options_.evaluation->batch_size, options_.seq_len};
-  const Tensor ids = from_host(ctx, batch, DType::int64);
-  const Tensor labels = from_host(ctx, batch, DType::int64);
-  const Tensor num_items = options_.evaluation_counts_items ? counted_items(ctx) : Tensor();
+  const std::int64_t batch_size = options_.evaluation->batch_size;
+  const Tensor ids = tokens(ctx, batch_size, 0);
+  const Tensor labels = tokens(ctx, batch_size, 0);
+  const double items = label_tokens(batch_size);
+  const Tensor num_items = options_.evaluation_counts_items ? counted_items(ctx, items) : Tensor();
   RunOptions run = options_.run;
   run.checkpointing = Checkpointing::none;
   run.input_requires_grad = false;
+  run.item_count = items;
   const CausalLmOutput output = compute_loss(ctx, ids, labels, num_items, run);
   const Scoped results(ctx.category, Category::logits_and_loss);
   Prediction prediction;
   prediction.loss = scalar(ctx, output.loss.dtype(), Op::mean);
+  copy_into(ctx, prediction.loss, output.loss);
   if (options_.evaluation->keeps_predictions) prediction.logits = output.logits, prediction.labels = labels.alias();
   return prediction;
 }
@@ -178,7 +220,7 @@ StagePass Trainer::stage_forward(Context& ctx, std::int64_t i) {
     output = runtime_.forward(ctx, model_, pipeline.first() ? ids : pass.input, labels, num_items_, options_.run);
   }
   if (pipeline.last()) {
-    pass.output = scale(ctx, output.loss, Op::div);  // of the microbatches
+    pass.output = scale(ctx, output.loss, 1 / static_cast<double>(pipeline.microbatches), Op::div);
     pass.logits = std::move(output.logits);
   } else {
     pass.output = std::move(output.hidden);
@@ -219,7 +261,9 @@ void Trainer::add_up_loss(Context& ctx) {
     const Tensor magnitude = scalar(ctx, DType::float32, Op::abs);
     scratch(ctx, 1, Op::ne);
   }
-  if (!options_.adds_loss_in_place) total_loss_ = scalar(ctx, DType::float32, Op::add);
+  const Tensor sum = options_.adds_loss_in_place ? total_loss_ : scalar(ctx, DType::float32, Op::add);
+  compute(ctx, Binary::add, sum, total_loss_, step_loss_);
+  total_loss_ = sum;
 }
 
 /// The ranks tell each other how much they have computed (distributed_broadcast_scalars).
@@ -250,16 +294,20 @@ void Trainer::touch_updated(Context& ctx) const {
 
 void Trainer::optimizer_step(Context& ctx) {
   if (runtime_.steps_in_backward()) return;
-  if (scaler_) scaler_->unscale(ctx);
-  if (options_.clips) grad_norm_ = runtime_.clip_grad_norm(ctx, trained_);
-  {
+  if (scaler_) scaler_->unscale(ctx, trained_);
+  if (options_.clips) {
+    constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+    grad_norm_ = runtime_.clip_grad_norm(ctx, trained_, options_.max_grad_norm > 0 ? options_.max_grad_norm : kNoLimit);
+    if (ctx.kernels(grad_norm_)) numbers_.back().grad_norm = item(ctx, grad_norm_);
+  }
+  if (!scaler_ || !scaler_->found_inf(ctx)) {
     // Offloaded parameters are updated on the host.
     const bool on_host = !trained_.empty() && trained_.front().on_host();
     const Scoped place(ctx.place, on_host ? Place::host : Place::device);
     optimizer_->step(ctx);
   }
   touch_updated(ctx);
-  if (scaler_) scaler_->update();
+  if (scaler_) scaler_->update(ctx);
 }
 
 }  // namespace qlp

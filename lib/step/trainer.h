@@ -40,6 +40,7 @@ struct TrainerOptions {
   bool averages_tokens = true;      ///< average_tokens_across_devices: the number is summed over the ranks
   bool adds_loss_in_place = false;  ///< tr_loss += (transformers 5.0)
   bool clips = true;
+  double max_grad_norm = 1;            ///< 0: no limit
   bool norms_decay = false;            ///< norm weights are in the group with weight decay
   bool autocast = false;               ///< accelerate wraps the forward pass in torch.autocast
   bool scales_loss = false;            ///< mixed precision with float16
@@ -47,9 +48,18 @@ struct TrainerOptions {
   bool divides_reported_loss = false;  ///< what is added up is the loss over the accumulation steps
   bool outputs_to_fp32 = false;        ///< accelerate converts what the forward pass returns
   RunOptions run;
+  std::int64_t vocab_size = 0;
+  std::int64_t rank = 0;        ///< among those that have samples of their own
+  double learning_rate = 1e-3;  ///< of a run that computes
   std::optional<EvaluationOptions> evaluation;
   bool evaluation_counts_items = true;  ///< the loss of evaluation is divided by a count too
   PipelineOptions pipeline;
+};
+
+/// What a step of a run that computes has come to, on this rank.
+struct StepNumbers {
+  double loss = 0;       ///< of its micro steps together, over the label tokens of all ranks times their number
+  double grad_norm = 0;  ///< of all ranks, before clipping; 0 where none is worked out
 };
 
 class Trainer {
@@ -62,13 +72,18 @@ class Trainer {
   void train(Context& ctx);
   /// Trainer.evaluate(), after training.
   void evaluate(Context& ctx);
+  /// Of each step; none on the dry device.
+  const std::vector<StepNumbers>& numbers() const { return numbers_; }
   /// Of the optimizer, beside the allocator's memory.
   Bytes managed_state() const { return optimizer_->managed_state(); }
 
  private:
   void make_optimizer(Context& ctx);
-  Tensor counted_items(Context& ctx) const;
-  void micro_step(Context& ctx, bool sync);
+  Tensor counted_items(Context& ctx, double own) const;
+  /// A batch of made-up text.
+  Tensor tokens(Context& ctx, std::int64_t batch_size, std::int64_t micro) const;
+  double label_tokens(std::int64_t batch_size) const;
+  void micro_step(Context& ctx, std::int64_t micro, bool sync);
   void pipeline_step(Context& ctx);
   StagePass stage_forward(Context& ctx, std::int64_t i);
   void stage_backward(Context& ctx, std::int64_t i, const StagePass& pass);
@@ -88,6 +103,7 @@ class Trainer {
   std::optional<GradScaler> scaler_;
   std::vector<Tensor> trained_;
   std::int64_t micro_ = 0;
+  std::vector<StepNumbers> numbers_;
   PipelineBuffers pipeline_{options_.pipeline};
   // What the loop keeps between steps.
   Tensor total_loss_, step_loss_, num_items_, grad_norm_;

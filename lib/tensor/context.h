@@ -28,6 +28,13 @@ struct Autocast {
   std::vector<Cast> cache;
 };
 
+/// Where numbers from a counter come from: the same on every rank and for every plan.
+struct Randomness {
+  std::uint64_t seed = 0;
+  std::uint64_t calls = 0;   ///< of operations that draw, so far; a recomputation begins where the first run began
+  std::int64_t replica = 0;  ///< this rank's place among those that have samples of their own
+};
+
 struct Context {
   Context(Device& on, Engine& backward) : device(on), engine(backward) {}
 
@@ -42,12 +49,19 @@ struct Context {
   /// runs no hooks. An exception would do the same at a hundred times the cost of the few operations that are left.
   bool abandoned = false;
   Autocast autocast;
+  Randomness random;
   std::vector<SavedTensorHooks*> saved_hooks;  ///< innermost last
   /// Numbers of the next autograd nodes: each thread counts for itself (ATen/SequenceNumber.cpp).
   std::array<std::uint64_t, 2> next_sequence{};
   Category category = Category::activations;  ///< of what is made now
   std::uint32_t module = 0;                   ///< index of the name of the module that runs, in the Timeline's names
 
+  /// What computes on tensors that are where this one is; none on the dry device, and where nothing is to be made.
+  Kernels* kernels(const Tensor& on) const {
+    const Compute& compute = device.compute();
+    if (!compute.kernels || abandoned || on.storage().place() == Place::meta) return nullptr;
+    return on.on_host() ? compute.host_kernels : compute.kernels;
+  }
   std::uint64_t take_sequence() { return next_sequence[static_cast<std::size_t>(thread)]++; }
   AllocationLabel label(Op op) const { return {category, static_cast<std::uint32_t>(op), module}; }
 };

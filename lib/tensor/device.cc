@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tensor/kernels.h"
 #include "tensor/op.h"
 
 namespace qlp {
@@ -9,13 +10,20 @@ namespace qlp {
 Block* Device::allocate(std::uint64_t bytes, StreamId stream, AllocationLabel label) {
   Block* block = allocator_.allocate(bytes, stream);
   block->tag = timeline_.allocated(*block, label, allocator_.stats());
+  if (compute_.poisons) poison(*block);
   return block;
 }
 
 void Device::free(Block* block) {
   if (retired_) return;
+  if (compute_.poisons) poison(*block);
   timeline_.freed(block->tag);
   allocator_.free(block);
+}
+
+void Device::poison(const Block& block) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is what the allocator knows
+  compute_.kernels->poison(block.stream, reinterpret_cast<void*>(block.address), block.requested);
 }
 
 void Device::record_stream(Block* block, StreamId stream) {

@@ -1,4 +1,4 @@
-// Where tensors live: an allocator, and the record of what it was asked for. On this dry device nothing is computed.
+// Where tensors live: an allocator, the record of what it was asked for, and what computes: nothing, on a dry device.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,23 @@ struct DeviceTraits {
   PinnedReuse pinned_reuse = PinnedReuse::same_size;
 };
 
+class Kernels;       // tensor/kernels.h
+class Communicator;  // tensor/communicator.h
+
+/// What a device that computes has beside memory; nothing of it on the dry device.
+struct Compute {
+  Kernels* kernels = nullptr;            ///< for tensors on the device, and for copies to and from it
+  Kernels* host_kernels = nullptr;       ///< for tensors in host memory
+  Communicator* communicator = nullptr;  ///< none: this rank is alone
+  bool poisons = false;                  ///< memory without an owner is overwritten, so that its use shows
+};
+
 class Device {
  public:
-  Device(CachingAllocator& allocator, Timeline& timeline, DeviceTraits traits)
-      : allocator_(allocator), timeline_(timeline), traits_(traits), host_(traits.pinned_reuse) {}
+  Device(CachingAllocator& allocator, Timeline& timeline, DeviceTraits traits, const Compute& compute = {})
+      : allocator_(allocator), timeline_(timeline), traits_(traits), compute_(compute), host_(traits.pinned_reuse) {}
+
+  const Compute& compute() const { return compute_; }
 
   const DeviceTraits& traits() const { return traits_; }
   CachingAllocator& allocator() { return allocator_; }
@@ -60,9 +73,12 @@ class Device {
     LaunchThread thread;
     StreamId stream;
   };
+  void poison(const Block& block);
+
   CachingAllocator& allocator_;
   Timeline& timeline_;
   DeviceTraits traits_;
+  Compute compute_;
   HostMemory host_;
   std::vector<Workspace> workspaces_;
   std::vector<PhaseWork> work_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 
 namespace qlp {
 namespace {
@@ -41,7 +42,9 @@ Strides preserved_strides(const Shape& shape, const Strides& like) {
 Tensor copy_at(Context& ctx, const Tensor& tensor, Place where) {
   const Scoped place(ctx.place, where);
   const Scoped category(ctx.category, tensor.storage().label().category);
-  return empty(ctx, tensor.shape(), tensor.dtype(), Op::to_copy);
+  Tensor copy = empty(ctx, tensor.shape(), tensor.dtype(), Op::to_copy);
+  copy_into(ctx, copy, tensor);
+  return copy;
 }
 
 }  // namespace

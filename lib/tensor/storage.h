@@ -1,7 +1,9 @@
 // The memory of tensors: one block of the allocator, given back when the last tensor on it goes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "base/ref.h"
 #include "tensor/device.h"
@@ -29,6 +31,11 @@ class Storage final : public RefCounted {
   Place place() const { return place_; }
   const Block* block() const { return block_; }
   const AllocationLabel& label() const { return label_; }
+  /// The first byte; only where the device computes. Null where there is no memory: nothing may be read or written.
+  std::byte* data() {
+    if (block_) return reinterpret_cast<std::byte*>(block_->address);  // NOLINT(performance-no-int-to-ptr): that it is
+    return on_host_books() ? host_data() : nullptr;
+  }
 
   /// untyped_storage().resize_(): frees or takes memory while the tensors on it stay. Taken on `stream`.
   void resize(std::uint64_t bytes, StreamId stream) {
@@ -47,6 +54,11 @@ class Storage final : public RefCounted {
   }
 
  private:
+  /// Taken when it is first looked at: the pages of a checkpoint that nobody reads need none.
+  std::byte* host_data() {
+    if (!host_data_) host_data_.reset(new std::byte[bytes_]);
+    return host_data_.get();
+  }
   bool on_host_books() const { return bytes_ && place_ != Place::device && place_ != Place::meta; }
   HostKind host_kind() const {
     return place_ == Place::pinned ? HostKind::pinned : place_ == Place::mapped ? HostKind::mapped : HostKind::pageable;
@@ -57,6 +69,7 @@ class Storage final : public RefCounted {
   }
   void give_back() {
     if (block_) device_.free(block_), block_ = nullptr;
+    host_data_.reset();
     if (on_host_books() && !device_.retired())
       device_.host().give_back(host_kind(), bytes_, host_taken_, label_.category);
   }
@@ -64,6 +77,7 @@ class Storage final : public RefCounted {
   Block* block_ = nullptr;
   std::uint64_t bytes_;
   std::uint64_t host_taken_ = 0;
+  std::unique_ptr<std::byte[]> host_data_;
   StreamId stream_;
   Place place_;
   AllocationLabel label_;

@@ -1,7 +1,7 @@
 // A tensor: shape, dtype and strides on a shared storage, with the edge that autograd hangs on it.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -9,6 +9,7 @@
 #include "base/ref.h"
 #include "base/shape.h"
 #include "tensor/storage.h"
+#include "tensor/strides.h"
 
 namespace qlp {
 
@@ -17,21 +18,6 @@ class AutogradMeta {
  public:
   virtual ~AutogradMeta() = default;
 };
-
-using Strides = std::array<std::int64_t, Shape::kMaxRank>;
-
-/// Strides of a dense row-major tensor.
-inline Strides contiguous_strides(const Shape& shape) {
-  Strides strides{};
-  std::int64_t step = 1;
-  for (std::size_t i = shape.rank(); i-- > 0;) {
-    strides[i] = step;
-    step *= shape[static_cast<int>(i)];
-  }
-  return strides;
-}
-/// True if the elements lie row-major without gaps; dimensions of size 1 do not matter.
-bool is_contiguous(const Shape& shape, const Strides& strides);
 
 class TensorImpl final : public RefCounted {
  public:
@@ -44,6 +30,7 @@ class TensorImpl final : public RefCounted {
   Shape shape;
   Strides strides;
   DType dtype;
+  std::int64_t offset = 0;  ///< of the first element in the storage, in elements
   bool contiguous = true;
   bool is_view = false;
   bool requires_grad = false;  ///< of a leaf, or because of the node that made it
@@ -66,6 +53,9 @@ class Tensor {
   std::int64_t numel() const { return impl_->shape.numel(); }
   DType dtype() const { return impl_->dtype; }
   const Strides& strides() const { return impl_->strides; }
+  std::int64_t offset() const { return impl_->offset; }
+  /// The first element; only where the device computes.
+  std::byte* data() const { return impl_->storage->data() + impl_->offset * size_of(impl_->dtype); }
   bool contiguous() const { return impl_->contiguous; }
   bool requires_grad() const { return impl_->requires_grad; }
   Storage& storage() const { return *impl_->storage; }
@@ -75,9 +65,12 @@ class Tensor {
   // Views: a new tensor on the same storage, outside of autograd.
   Tensor alias() const;                   ///< detach()
   Tensor view(const Shape& shape) const;  ///< of a contiguous tensor
-  Tensor strided(const Shape& shape, const Strides& strides) const;
+  /// `start`: the first element, counted from that of this tensor.
+  Tensor strided(const Shape& shape, const Strides& strides, std::int64_t start = 0) const;
   Tensor transpose(int a, int b) const;
-  Tensor narrow(int dim, std::int64_t length) const;  ///< offsets take no memory, so none is kept
+  Tensor narrow(int dim, std::int64_t start, std::int64_t length) const;
+  /// `length` elements from `start` of a contiguous tensor, in one dimension.
+  Tensor flat(std::int64_t start, std::int64_t length) const;
 
  private:
   Ref<TensorImpl> impl_;

@@ -36,7 +36,7 @@ TEST_CASE("autograd/accumulate_grad: a hook after it may let go of a gradient th
     set_grad(leaf, Tensor());
     freed = dry.recorder.take() == test::Events{-1024};
   });
-  backward(dry, scale(dry.ctx, leaf));
+  backward(dry, scale(dry.ctx, leaf, 2));
   CHECK(calls == 1);
   CHECK(freed);
 }
@@ -47,7 +47,7 @@ TEST_CASE("autograd/accumulate_grad: the hook runs whenever something has been a
   int calls = 0;
   register_post_accumulate_hook(leaf, [&](Context&) { ++calls; });
   for (int pass = 1; pass <= 3; ++pass) {
-    backward(dry, scale(dry.ctx, leaf));
+    backward(dry, scale(dry.ctx, leaf, 2));
     CHECK(calls == pass);
     CHECK(grad_of(leaf).defined());
   }

@@ -65,7 +65,7 @@ TEST_CASE("nn/causal_mask: Gemma 2 of 4.48 narrows the mask in each layer that s
   const Tensor mask = make_causal_mask(dry.ctx, additive(kFull), MaskMaker::triangular);
   dry.recorder.take();
   {
-    const LayerMask layer = narrow_to_window(dry.ctx, mask);
+    const LayerMask layer = narrow_to_window(dry.ctx, mask, 8);
     CHECK(dry.recorder.take() == Events{32768, 32768, -32768, 2, 65536, -2});
   }
   CHECK(dry.recorder.take() == Events{-65536, -32768});

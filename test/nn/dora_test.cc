@@ -13,7 +13,7 @@ using test::Events;
 using test::in_order;
 
 constexpr LoraOptions kDora{.r = 8, .dora = true};
-constexpr LoraOptions kWithDropout{.r = 8, .dropout = true, .dora = true};
+constexpr LoraOptions kWithDropout{.r = 8, .dropout = 0.1, .dora = true};
 constexpr AdapterBehaviour kPeft013{
     .dora_reuses_base_result = false, .dora_is_variant = false, .dora_identity_in_adapter_dtype = false};
 constexpr AdapterBehaviour kPeft018{.dora_identity_in_adapter_dtype = false};

@@ -18,7 +18,7 @@ Events norm_backward(const LigerNorm& options) {
   const Tensor x = dry.tensor({1, 128, 2048}, DType::bfloat16);
   const Tensor weight = dry.tensor({2048}, DType::bfloat16);
   set_requires_grad(x, true);
-  const Tensor out = liger_rms_norm(dry.ctx, x, weight, options);
+  const Tensor out = liger_rms_norm(dry.ctx, x, weight, options, {});
   CHECK(in_order(dry.recorder.take()) == Events{524288, 512});
   const Tensor grad = dry.tensor(out.shape(), out.dtype());
   dry.ctx.engine.backward(dry.ctx, {out}, {grad});
@@ -54,7 +54,7 @@ TEST_CASE("nn/liger: the gradients of the gated product take no memory of their 
   DryDevice dry;
   const Tensor gate = dry.tensor({1, 128, 8192}, DType::bfloat16), up = dry.tensor({1, 128, 8192}, DType::bfloat16);
   set_requires_grad(gate, true), set_requires_grad(up, true);
-  const Tensor out = liger_gated_product(dry.ctx, gate, up);
+  const Tensor out = liger_gated_product(dry.ctx, gate, up, Activation::silu);
   CHECK(dry.recorder.take() == Events{2097152});
   const Tensor grad = dry.tensor(out.shape(), out.dtype());
   dry.ctx.engine.backward(dry.ctx, {out}, {grad});

@@ -23,7 +23,7 @@ TEST_CASE("nn/lora: under autocast the input is cast to float32 and back, the we
 }
 
 TEST_CASE("nn/lora: a 16-bit adapter without autocast casts nothing; dropout leaves its mask with the graph only") {
-  AdaptedLayer q({.r = 8, .dropout = true}, kPeft018, DType::bfloat16);  // autocast_adapter_dtype=False
+  AdaptedLayer q({.r = 8, .dropout = 0.1}, kPeft018, DType::bfloat16);  // autocast_adapter_dtype=False
   CHECK(q.forward(false, true) ==
         Events{524288, 262144, 524288, -262144, 2048, 524288, 524288, -524288, 524288, -524288, -524288});
 }
@@ -31,7 +31,7 @@ TEST_CASE("nn/lora: a 16-bit adapter without autocast casts nothing; dropout lea
 TEST_CASE("nn/lora: what the graph does not need is given back by the end of the call") {
   for (const bool four_bit : {false, true})
     for (const bool autocast : {false, true})
-      for (const bool dropout : {false, true}) {
+      for (const double dropout : {0.0, 0.1}) {
         AdaptedLayer q({.r = 8, .dropout = dropout}, kPeft018, DType::float32,
                        four_bit ? std::optional(DType::uint8) : std::nullopt);
         const std::uint64_t before = q.dry.allocator.stats().requested.current;
@@ -47,7 +47,7 @@ TEST_CASE("nn/lora: what the graph does not need is given back by the end of the
 
 TEST_CASE("nn/lora: A and B get gradients, the base weight none") {
   for (const bool four_bit : {false, true}) {
-    AdaptedLayer q({.r = 8, .dropout = true}, kPeft018, DType::float32,
+    AdaptedLayer q({.r = 8, .dropout = 0.1}, kPeft018, DType::float32,
                    four_bit ? std::optional(DType::uint8) : std::nullopt);
     const Tensor x = q.dry.tensor({1, 128, 2048}, DType::bfloat16);
     set_requires_grad(x, true);

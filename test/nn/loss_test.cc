@@ -20,7 +20,7 @@ constexpr std::int64_t kVocabulary = 128256;
 /// The Trainer's way from the loss to its gradient: over the number of steps, backward.
 Events backward(DryDevice& dry, const Tensor& loss) {
   dry.recorder.take();
-  const Tensor share = scale(dry.ctx, loss, Op::div);
+  const Tensor share = scale(dry.ctx, loss, 0.5, Op::div);
   dry.ctx.engine.backward(dry.ctx, {share}, {Tensor()});
   return in_order(dry.recorder.take());
 }
@@ -39,7 +39,7 @@ TEST_CASE("nn/loss: labels are padded and shifted, transformers 4.57") {
     loss = causal_lm_loss(dry.ctx, logits, labels, items, {});
   }
   CHECK(in_order(dry.recorder.take()) == Events{65667072, 1032, 65667072, 4, 4, 4, -65667072, -4});
-  loss = scale_in_place(dry.ctx, loss);
+  loss = scale_in_place(dry.ctx, loss, 2);
   CHECK(backward(dry, loss) == Events{4, 4, 4, 4, -4, 4, -4, 65667072, -1032, -4, -4, 65667072, -65667072, -65667072,
                                       32833536, -65667072, -4});
 }
@@ -53,7 +53,7 @@ TEST_CASE("nn/loss: logits are shifted, transformers 4.48") {
   {
     const AutocastRegion autocast(dry.ctx, true);
     loss =
-        causal_lm_loss(dry.ctx, logits, labels, {},
+        causal_lm_loss(dry.ctx, logits, labels, Tensor(),
                        {.attention = {.full_slices_record = true}, .shifts_labels = false, .item_count_on_host = true});
   }
   labels.reset();  // a view of them stays
@@ -66,7 +66,7 @@ TEST_CASE("nn/loss: more than one row needs a copy of the shifted labels, beside
   DryDevice dry;
   const Tensor logits = dry.tensor({2, 128, 1000}, DType::bfloat16);
   const Tensor labels = dry.tensor({2, 128}, DType::int64);
-  const Tensor loss = causal_lm_loss(dry.ctx, logits, labels, {}, {});
+  const Tensor loss = causal_lm_loss(dry.ctx, logits, labels, Tensor(), {});
   const Events events = dry.recorder.take();
   CHECK(Events(events.begin(), events.begin() + 3) == Events{1'024'000, 2064, 2048});
 }
@@ -89,7 +89,7 @@ TEST_CASE("nn/loss: Liger 0.6 makes a tensor of each chunk of logits, and keeps 
   oracle.insert(oracle.end(), {4, -1026048, -512, -128, 4, -1032, -4});
   CHECK(in_order(dry.recorder.take()) == in_order(oracle));
 
-  loss = scale_in_place(dry.ctx, loss);
+  loss = scale_in_place(dry.ctx, loss, 2);
   CHECK(backward(dry, loss) == Events{4, 4, 4, 4, -4, 4, -4, 4, 1, 1, -4, -4, -4, -1, -1});
   CHECK(grad_of(hidden).shape() == hidden.shape());
 }
@@ -118,7 +118,7 @@ TEST_CASE("nn/loss: Liger keeps the gradients of hidden states and of a trained 
     const LigerBehaviour liger{
         .norm_skips_frozen_gain = recent, .replaces_head_norms = recent, .loss_reuses_buffer = recent};
     const std::uint64_t before = dry.allocator.stats().requested.current;
-    const Tensor loss = liger_causal_lm_loss(dry.ctx, hidden, head, labels, {}, {.liger = liger});
+    const Tensor loss = liger_causal_lm_loss(dry.ctx, hidden, head, labels, Tensor(), {.liger = liger});
     const std::uint64_t gradients = 2 * 512 * 256 * 2 + 32000 * 256 * 2;
     CHECK(dry.allocator.stats().requested.current == before + gradients + 4);
     dry.ctx.engine.backward(dry.ctx, {loss}, {Tensor()});

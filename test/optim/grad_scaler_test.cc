@@ -18,8 +18,8 @@ TEST_CASE("optim/grad_scaler: scale and growth tracker come with the first loss,
   scaled = Tensor();
   scaled = scaler.scale(dry.ctx, loss);
   CHECK(dry.recorder.take() == Events{-4, 4});
-  scaler.unscale(dry.ctx);
+  scaler.unscale(dry.ctx, {});
   CHECK(dry.recorder.take() == Events{8, 8, -8, 4, -8, 4, -4});
-  scaler.update();
+  scaler.update(dry.ctx);
   CHECK(dry.recorder.take() == Events{-4});
 }

@@ -107,7 +107,7 @@ class Rig {
         tree_->pre_forward(ctx_, toy_, tree_->cast_root_input(ctx_, ids));
         const Tensor logits = toy_.forward(ctx_, ids);
         tree_->post_forward(ctx_, {logits});
-        loss = cross_entropy(ctx_, logits, labels);
+        loss = cross_entropy(ctx_, logits, labels, LossReduction::mean);
       });
       result.backward = peak_of([&] {
         engine_.backward(ctx_, {loss}, {Tensor()});

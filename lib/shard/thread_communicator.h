@@ -1,0 +1,92 @@
+// The wire between ranks that are threads of one process: buffers are read where they lie. Sums are made in the order
+// of ranks, so that a run gives the same numbers every time.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tensor/communicator.h"
+
+namespace qlp {
+
+/// Another rank has ended, and this one with it.
+struct RankStopped : std::runtime_error {
+  RankStopped() : std::runtime_error("another rank has ended") {}
+};
+
+/// What the ranks meet at; outlives their communicators.
+class ThreadHub {
+ public:
+  /// What a rank brings to a meeting.
+  struct Ticket {
+    std::string what;  ///< alike on all ranks, or they have lost each other
+    const void* in = nullptr;
+    void* out = nullptr;
+  };
+
+  explicit ThreadHub(std::int64_t ranks) : ranks_(ranks) {}
+  ThreadHub(const ThreadHub&) = delete;
+  ThreadHub& operator=(const ThreadHub&) = delete;
+
+  std::int64_t ranks() const { return ranks_; }
+  /// Waits for all places of the group; gives the tickets of all, which stay until the group meets again. Throws
+  /// RankStopped, or logic_error where the ranks have come for different things.
+  const std::vector<Ticket>& meet(const RankGroup& group, std::int64_t rank, Ticket ticket);
+  /// The same of two ranks alone.
+  const std::vector<Ticket>& meet_pair(std::int64_t rank, std::int64_t other, Ticket ticket);
+  /// Whoever waits, or comes to wait, is thrown out.
+  void stop();
+
+ private:
+  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;  ///< first rank, size, stride
+  struct Room {
+    std::vector<Ticket> tickets, all;
+    std::int64_t arrived = 0;
+    std::uint64_t meetings = 0;
+    std::string mistake;
+  };
+  const std::vector<Ticket>& meet(const Key& key, std::int64_t size, std::int64_t place, Ticket ticket);
+  std::int64_t ranks_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Key, Room> rooms_;
+  bool stopped_ = false;
+};
+
+class ThreadCommunicator final : public Communicator {
+ public:
+  ThreadCommunicator(ThreadHub& hub, std::int64_t rank) : hub_(hub), rank_(rank) {}
+
+  std::int64_t rank() const override { return rank_; }
+  void all_gather(StreamId stream, const RankGroup& group, void* out, const void* in, std::int64_t count,
+                  DType dtype) override;
+  void reduce_scatter(StreamId stream, const RankGroup& group, void* out, const void* in, std::int64_t count,
+                      DType dtype, ReduceOp op) override;
+  void all_reduce(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
+                  ReduceOp op) override;
+  void reduce(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype, ReduceOp op,
+              std::int64_t root) override;
+  void broadcast(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
+                 std::int64_t root) override;
+  void all_to_all(StreamId stream, const RankGroup& group, void* out, const void* in, std::int64_t count,
+                  DType dtype) override;
+  void send(StreamId stream, const RankGroup& group, const void* data, std::int64_t count, DType dtype,
+            std::int64_t to) override;
+  void recv(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
+            std::int64_t from) override;
+  void barrier(const RankGroup& group) override;
+
+ private:
+  const std::vector<ThreadHub::Ticket>& meet(const RankGroup& group, std::string what, const void* in, void* out);
+  ThreadHub& hub_;
+  std::int64_t rank_;
+};
+
+}  // namespace qlp

@@ -1,0 +1,19 @@
+// Made-up text: sequences in which a token says which one follows, so that there is something to learn.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace qlp {
+
+/// What tells one sequence from another, whatever rank it is on.
+struct SampleId {
+  std::uint64_t seed = 0;
+  std::int64_t step = 0, micro = 0;  ///< of the run; within the step
+  std::int64_t sample = 0;           ///< among those of all ranks in that micro step
+};
+
+/// `count` sequences of `length` tokens each, one after another, from sample `first.sample` on.
+std::vector<double> sample_tokens(SampleId first, std::int64_t count, std::int64_t length, std::int64_t vocabulary);
+
+}  // namespace qlp

@@ -1,0 +1,70 @@
+// Every primitive on the CPU: plain loops, a reference for other devices.
+#pragma once
+
+#include "tensor/kernels.h"
+
+namespace qlp {
+
+class CpuKernels final : public Kernels {
+ public:
+  // cpu_fill.cc
+  void fill(StreamId stream, const Array& out, double value) override;
+  void arange(StreamId stream, const Array& out, double start) override;
+  void causal_band(StreamId stream, const Array& out, std::int64_t window, double inside, double outside) override;
+  void random_uniform(StreamId stream, const Array& out, std::uint64_t key, std::uint64_t first, double low,
+                      double high) override;
+  void bernoulli(StreamId stream, const Array& out, std::uint64_t key, std::uint64_t first,
+                 double probability) override;
+  void upload(StreamId stream, void* to, const void* from, std::uint64_t bytes) override;
+  void download(StreamId stream, void* to, const void* from, std::uint64_t bytes) override;
+  void poison(StreamId stream, void* data, std::uint64_t bytes) override;
+  // cpu_elementwise.cc
+  void unary(StreamId stream, Unary op, const Array& out, const Array& x, double p, double q) override;
+  void binary(StreamId stream, Binary op, const Array& out, const Array& x, const Array& y, double p) override;
+  void gated_product(StreamId stream, const Array& out, const Array& gate, const Array& up, bool gelu) override;
+  void gated_product_backward(StreamId stream, const Array& gate, const Array& up, const Array& grad,
+                              bool gelu) override;
+  // cpu_reduce.cc
+  void reduce(StreamId stream, Reduce op, const Array& out, const Array& x, double factor) override;
+  void flag_non_finite(StreamId stream, const Array& flag, const Array& x) override;
+  // cpu_gemm.cc
+  void gemm(StreamId stream, const Array& out, const Array& a, const Array& b, double alpha, double beta) override;
+  // cpu_gather.cc
+  void gather_rows(StreamId stream, const Array& out, const Array& table, const Array& index) override;
+  void scatter_add_rows(StreamId stream, const Array& out, const Array& rows, const Array& index) override;
+  // cpu_loss.cc
+  void softmax(StreamId stream, const Array& out, const Array& x, bool log) override;
+  void softmax_backward(StreamId stream, const Array& out, const Array& grad, const Array& y, bool log) override;
+  void nll_loss(StreamId stream, const Array& loss, const Array& total_weight, const Array& log_probabilities,
+                const Array& labels, bool mean) override;
+  void nll_loss_backward(StreamId stream, const Array& out, const Array& grad, const Array& labels,
+                         const Array& total_weight, bool mean) override;
+  void cross_entropy_in_place(StreamId stream, const Array& losses, const Array& logits, const Array& labels) override;
+  // cpu_norm.cc
+  void rms_norm(StreamId stream, const Array& out, const Array& rstd, const Array& x, const Array& gain, double eps,
+                double offset) override;
+  void rms_norm_backward(StreamId stream, const Array& dx, const Array& dgain, const Array& grad, const Array& x,
+                         const Array& gain, const Array& rstd, double offset) override;
+  void rotate_in_place(StreamId stream, const Array& x, const Array& cos, const Array& sin, bool inverse) override;
+  // cpu_attention.cc
+  void attention(StreamId stream, const Array& out, const Array& lse, const Array& q, const Array& k, const Array& v,
+                 const Array& mask, const AttentionOptions& options) override;
+  void attention_backward(StreamId stream, const Array& dq, const Array& dk, const Array& dv, const Array& grad,
+                          const Array& out, const Array& lse, const Array& q, const Array& k, const Array& v,
+                          const Array& mask, const AttentionOptions& options) override;
+  // cpu_quantize.cc
+  void quantize_4bit(StreamId stream, const Array& packed, const Blockwise& statistics, const Array& x,
+                     bool nf4) override;
+  void dequantize_4bit(StreamId stream, const Array& out, const Array& packed, const Blockwise& statistics) override;
+  void gemm_4bit(StreamId stream, const Array& out, const Array& x, const FourBitArrays& weight) override;
+  void quantize_8bit(StreamId stream, const Array& out, const Blockwise& statistics, const Array& x) override;
+  void dequantize_8bit(StreamId stream, const Array& out, const Array& codes, const Blockwise& statistics) override;
+  // cpu_optimizer.cc
+  void adamw(StreamId stream, const Array& parameter, const Array& grad, const Array& exp_avg, const Array& exp_avg_sq,
+             const AdamWNumbers& numbers) override;
+  void adamw_8bit(StreamId stream, const Array& parameter, const Array& grad, const Array& exp_avg,
+                  const Blockwise& first, const Array& exp_avg_sq, const Blockwise& second,
+                  const AdamWNumbers& numbers) override;
+};
+
+}  // namespace qlp
