@@ -8,12 +8,10 @@ Tensor autocast_low(Context& ctx, const Tensor& operand) {
     return operand;
   const bool cached =
       operand.dtype() == DType::float32 && operand.requires_grad() && is_leaf(operand) && !operand.impl()->is_view;
-  if (cached)
-    for (const auto& cast : autocast.cache)
-      if (cast.source == operand.impl()) return cast.result;
-  Tensor result = to(ctx, operand, autocast.dtype);
-  if (cached) autocast.cache.push_back({operand.impl(), result});
-  return result;
+  if (!cached) return to(ctx, operand, autocast.dtype);
+  const auto [place, is_new] = autocast.cached.try_emplace(operand.impl(), autocast.cache.size());
+  if (is_new) autocast.cache.push_back(to(ctx, operand, autocast.dtype));
+  return autocast.cache[place->second];
 }
 
 Tensor autocast_fp32(Context& ctx, const Tensor& operand) {
@@ -31,6 +29,7 @@ AutocastRegion::~AutocastRegion() {
   if (--ctx_.autocast.depth == 0) {
     // Newest first, as the hash map that PyTorch keeps them in happens to do for small numbers.
     while (!ctx_.autocast.cache.empty()) ctx_.autocast.cache.pop_back();
+    ctx_.autocast.cached.clear();
   }
 }
 

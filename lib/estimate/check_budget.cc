@@ -14,7 +14,7 @@ std::vector<Suspicion> budget_rules(const CheckedPlan& checked) {
   over.finding.message = checked.report.fits
                              ? "it fits only because PyTorch gives its cache back; free-running it takes"
                              : "a GPU is used beyond what it has, margin left out";
-  over.finding.evidence = peak.device_used;
+  over.finding.evidence = peak.device_used_freely();
   over.finding.key_path = "cluster";
   add(over.fixes, {checkpointing(checked), fused_loss(checked), smaller_batch(checked)});
   if (checked.job.cluster.world_size > 1)

@@ -49,7 +49,9 @@ PlayedRank play_rank(const JobSpec& job, const DryRun& run, std::int64_t rank, c
   }
   if (needs_replay(report.peak, job.cluster, outside)) {
     const Bytes limit = allocator_limit(job.cluster, outside);
-    played.runs_when_limited = replay(run.timeline, job.allocator, limit.count(), lag).runs();
+    const ReplayOutcome limited = replay(run.timeline, job.allocator, limit.count(), lag);
+    played.runs_when_limited = limited.runs();
+    if (limited.runs()) set_limited(report, run.timeline, limited);
   }
   return played;
 }

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/rounding.h"
+#include "base/text.h"
 #include "estimate/outside_terms.h"
 #include "plan/gpu_catalogue.h"
 #include "plan/mistakes.h"
@@ -26,7 +27,7 @@ Bytes resident(const ClusterSpec& cluster, const std::vector<OutsideTerm>& outsi
 
 /// Whether the segments that a rank takes when nothing stops it leave the margin free.
 bool fits_freely(const PeakReport& peak, const ClusterSpec& cluster) {
-  return peak.device_used + margin_of(cluster) <= peak.capacity;
+  return !peak.reserved_when_limited && peak.device_used + margin_of(cluster) <= peak.capacity;
 }
 
 bool fits_as_required(const PeakReport& peak, const ClusterSpec& cluster) {
@@ -55,7 +56,7 @@ Resources resources_of(const PlanReport& plan, const JobSpec& job) {
   need.gpus_per_node = std::min(need.gpus, cluster.gpus_per_node);
   if (plan.host) need.host_memory_per_node = plan.host->per_node;
   need.nodes = ceil_div(need.gpus, need.gpus_per_node);
-  // A plan that runs by giving its cache back needs less than device_used; without a search, what it was tried with.
+  // Where a plan runs by giving its cache back, less may do; without a search, what it was tried with.
   need.gpu_memory = plan.cache_given_back
                         ? (peak.required_device ? *peak.required_device + margin_of(cluster) : peak.capacity)
                         : peak.device_used + margin_of(cluster);
@@ -92,7 +93,7 @@ Bytes allocator_limit(const ClusterSpec& cluster, const std::vector<OutsideTerm>
 
 void settle(PeakReport& peak, const ClusterSpec& cluster, const std::vector<OutsideTerm>& outside) {
   peak.capacity = cluster.gpu.capacity;
-  peak.device_used = peak.reserved_at_worst() + beside(cluster, outside);
+  peak.device_used = peak.reserved_here() + beside(cluster, outside);
   peak.device_used += resident(cluster, outside, peak.device_used);
   if (peak.required_reserved) peak.required_device = *peak.required_reserved + beside(cluster, outside);
   peak.headroom = difference(peak.capacity, margin_of(cluster) + peak.required_device.value_or(peak.device_used));
@@ -120,7 +121,9 @@ void judge(PlanReport& plan, const ClusterSpec& cluster, std::optional<bool> run
   if (plan.cache_given_back)
     plan.diagnostics.push_back(
         note("cache-given-back",
-             "fits only because PyTorch frees its cached segments and tries again when the device is full",
+             "fits only because PyTorch frees its cached segments and tries again when the device is full; without a "
+             "limit it would reserve " +
+                 format_size(plan.ranks.front().peak.reserved_at_worst()),
              "steps are slower while this happens; expandable_segments:True or a smaller micro batch avoids it"));
 }
 

@@ -132,4 +132,12 @@ void add_slowest(RankReport& report, const Timeline& timeline, const ReplayOutco
   report.training_peak.slowest = training;
 }
 
+void set_limited(RankReport& report, const Timeline& timeline, const ReplayOutcome& outcome) {
+  report.peak.reserved_when_limited = Bytes{outcome.stats.reserved.peak};
+  Bytes training;
+  for (std::size_t i = 0; i < outcome.phases.size(); ++i)
+    if (trains(timeline.phases()[i].name)) training = std::max(training, Bytes{outcome.phases[i].reserved.peak});
+  report.training_peak.reserved_when_limited = training;
+}
+
 }  // namespace qlp

@@ -20,4 +20,7 @@ RankReport rank_report(const DryRun& run, std::int64_t rank, bool with_inventori
 /// Adds to the peaks what they are on a GPU that lags as far as it can: the outcome of a replay of the same run.
 void add_slowest(RankReport& report, const Timeline& timeline, const ReplayOutcome& outcome);
 
+/// Notes what it reserves on a device on which it runs only by giving its cache back: the outcome of that replay.
+void set_limited(RankReport& report, const Timeline& timeline, const ReplayOutcome& outcome);
+
 }  // namespace qlp

@@ -33,12 +33,19 @@ struct LedgerFigures {
 struct PeakReport {
   /// The segments that the rank may come to hold.
   Bytes reserved_at_worst() const { return slowest ? std::max(slowest->reserved, figures.reserved) : figures.reserved; }
+  /// The segments that it holds on this device.
+  Bytes reserved_here() const { return reserved_when_limited.value_or(reserved_at_worst()); }
+
+  /// What the device would have to hold if nothing stopped the rank.
+  Bytes device_used_freely() const { return reserved_at_worst() + Bytes{device_used}.remove(reserved_here()); }
 
   std::string phase;                       ///< of the allocated peak: "backward", ...
   std::string phase_label;                 ///< the exact one: "micro2.backward"
   LedgerFigures figures;                   ///< on a GPU that never lags
   std::optional<LedgerFigures> slowest;    ///< on one that lags as far as it can, where blocks wait for streams
-  Bytes device_used;                       ///< the worse reserved + outside terms that fit + used_by_others
+  /// By replay with what the device leaves to the allocator: where free-running it takes more, and still runs.
+  std::optional<Bytes> reserved_when_limited;
+  Bytes device_used;                       ///< reserved_here + outside terms that fit + used_by_others
   std::optional<Bytes> required_reserved;  ///< least reserved with which it runs, by replay
   std::optional<Bytes> required_device;
   Bytes capacity;

@@ -57,7 +57,11 @@ std::string_view memory_schema() {
         "reserved_bytes": {"$ref": "#/$defs/bytes", "description": "of segments"},
         "active": {"$ref": "#/$defs/range", "description": "where it depends on how far the GPU lags"},
         "reserved": {"$ref": "#/$defs/range", "description": "where it depends on how far the GPU lags"},
-        "device_used_bytes": {"$ref": "#/$defs/bytes", "description": "the most reserved, terms outside that find room and what others use"},
+        "reserved_when_limited_bytes": {
+          "$ref": "#/$defs/bytes",
+          "description": "of segments where it runs only because PyTorch frees its cache; the others are without a limit"
+        },
+        "device_used_bytes": {"$ref": "#/$defs/bytes", "description": "the most reserved here, terms outside that find room and what others use"},
         "required_reserved_bytes": {
           "$ref": "#/$defs/bytes",
           "description": "least reserved with which the job runs; with --required"

@@ -41,6 +41,7 @@ Json peak_json(const PeakReport& peak) {
     out["active"] = range_json(peak.figures.active, peak.slowest->active);
     out["reserved"] = range_json(peak.figures.reserved, peak.slowest->reserved);
   }
+  if (peak.reserved_when_limited) out["reserved_when_limited_bytes"] = peak.reserved_when_limited->count();
   out["device_used_bytes"] = peak.device_used.count();
   if (peak.required_reserved) out["required_reserved_bytes"] = peak.required_reserved->count();
   if (peak.required_device) out["required_device_bytes"] = peak.required_device->count();

@@ -43,7 +43,7 @@ std::string rows(const Report& report, const TableOptions& options) {
       const PeakReport& peak = plan->ranks.front().peak;
       row.push_back({peak.phase});
       row.push_back({gib(peak.figures.allocated)});
-      row.push_back({gib(peak.reserved_at_worst())});
+      row.push_back({gib(peak.reserved_here())});
       row.push_back({gib(peak.device_used)});
       if (required) row.push_back({peak.required_device ? gib(*peak.required_device) : ""});
       row.push_back({gib(peak.headroom), peak.headroom < ByteDelta{} ? Color::bad : Color::plain});
@@ -60,8 +60,8 @@ std::string rows(const Report& report, const TableOptions& options) {
 /// device 16.21".
 std::string equations(const PlanReport& plan, const ClusterSpec& cluster) {
   const PeakReport& peak = plan.ranks.front().peak;
-  std::string device = "device " + gib(peak.device_used) + " = reserved " + gib(peak.reserved_at_worst());
-  const Bytes fixed = peak.reserved_at_worst() + sum(plan.outside) + cluster.used_by_others;
+  std::string device = "device " + gib(peak.device_used) + " = reserved " + gib(peak.reserved_here());
+  const Bytes fixed = peak.reserved_here() + sum(plan.outside) + cluster.used_by_others;
   for (const auto& term : plan.outside)
     device += " + " + term.name + " " + gib(term.managed ? Bytes{peak.device_used}.remove(fixed) : term.bytes);
   if (cluster.used_by_others != Bytes{}) device += " + used_by_others " + gib(cluster.used_by_others);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,14 +19,11 @@ class Engine;            // autograd/engine.h
 
 /// torch.autocast: the mode, and the casts of trainable weights that it keeps until the outermost region ends.
 struct Autocast {
-  struct Cast {
-    const TensorImpl* source;
-    Tensor result;
-  };
   bool enabled = false;
   DType dtype = DType::bfloat16;
   int depth = 0;  ///< nested regions
-  std::vector<Cast> cache;
+  std::vector<Tensor> cache;                                  ///< the casts, oldest first
+  std::unordered_map<const TensorImpl*, std::size_t> cached;  ///< where in it the cast of a weight is
 };
 
 /// Where numbers from a counter come from: the same on every rank and for every plan.

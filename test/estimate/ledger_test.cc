@@ -91,6 +91,15 @@ TEST_CASE("estimate/ledger: between allocated and reserved a replay decides") {
   REQUIRE(plan.diagnostics.size() == 1);
   CHECK(plan.diagnostics[0].code == "cache-given-back");
 
+  // What it holds here is what it held in the replay.
+  plan.ranks[0].peak.reserved_when_limited = Bytes{940 * kMiB};
+  judge(plan, cluster, true);
+  CHECK(plan.fits);
+  CHECK(plan.cache_given_back);
+  CHECK(peak_of(plan).device_used == Bytes{990 * kMiB});
+  CHECK(peak_of(plan).device_used_freely() == Bytes{1250 * kMiB});
+  CHECK(peak_of(plan).headroom == ByteDelta{10 * static_cast<std::int64_t>(kMiB)});
+
   const PlanReport hopeless = plan_of({"single", Single{}}, 960, 1200);
   CHECK_FALSE(needs_replay(peak_of(hopeless), cluster, hopeless.outside));
 }
