@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -10,6 +13,7 @@
 #include "base/text.h"
 #include "estimate/check.h"
 #include "plan/catalogue.h"
+#include "plan/options.h"
 
 namespace qlp::app {
 namespace {
@@ -29,6 +33,22 @@ CLI::Validator one_of(const std::array<std::string_view, N>& words) {
                                  (near ? "; did you mean " + std::string{*near} + "?" : "");
                         },
                         "", "one_of"};
+}
+
+/// Accepts whole numbers of a range.
+CLI::Validator whole_number(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+  return CLI::Validator{[least, most](std::string& word) {
+                          std::int64_t number = 0;
+                          const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+                          const bool whole = error == std::errc{} && end == word.data() + word.size();
+                          if (whole && number >= least && number <= most) return std::string{};
+                          const std::string range = most == std::numeric_limits<std::int64_t>::max()
+                                                        ? std::to_string(least) + " or more"
+                                                        : std::to_string(least) + " to " + std::to_string(most);
+                          return "'" + word + "' is " + (whole ? "out of range" : "not a whole number") +
+                                 ": expected " + range;
+                        },
+                        "", "whole_number"};
 }
 
 class CommandLine {
@@ -118,7 +138,7 @@ class CommandLine {
     command.add_option("JOB", job.file, "The job file (YAML)")->required()->type_name("FILE")->group("Input");
     command.add_option("--gpus", job.gpus, "Number of ranks, instead of the job's cluster.world_size")
         ->type_name("N")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""))
+        ->check(whole_number(1, kMostRanks))
         ->group("Input");
     command.add_option("--plan", job.plan, "Only this plan: " + join(kAllPlanNames))
         ->type_name("NAME")
@@ -159,11 +179,11 @@ class CommandLine {
                          "Also write every allocation and free in their order to this file, as CSV");
     explain_->add_option("--rank", explain_arguments_.rank, "This rank, instead of the worst")
         ->type_name("R")
-        ->check(CLI::Validator{CLI::NonNegativeNumber}.description(""))
+        ->check(whole_number(0))
         ->group("Input");
     explain_->add_option("--top", explain_arguments_.top, "Lines of the inventory [40]")
         ->type_name("N")
-        ->check(CLI::Validator{CLI::PositiveNumber}.description(""))
+        ->check(whole_number(1))
         ->group("Output");
   }
 

@@ -84,6 +84,8 @@ ClusterSpec read_cluster_section(const Section& where, const LaunchDefaults& def
   if (!map.has("margin")) map.default_used("margin", exact_percent(spec.margin));
   spec.margin = margin.value_or(spec.margin);
   if (spec.margin >= 1) map.refuse("margin", "out-of-range", "out of range: expected less than 100%");
+  spec.host_memory = map.size("host_memory");
+  if (!map.has("host_memory")) map.default_used("host_memory", "host memory decides no verdict");
   map.finish();
   return spec;
 }

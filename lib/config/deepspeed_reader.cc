@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "config/deepspeed_keys.h"
 #include "config/map_reader.h"
 #include "plan/catalogue.h"
 
@@ -10,29 +11,6 @@ namespace qlp {
 namespace {
 
 constexpr std::string_view kAuto = "auto";
-
-/// Keys that change no memory, or that the job says in its own words.
-constexpr std::array<std::string_view, 12> kSaidElsewhere{"train_batch_size",
-                                                          "train_micro_batch_size_per_gpu",
-                                                          "gradient_accumulation_steps",
-                                                          "zero_allow_untested_optimizer",
-                                                          "steps_per_print",
-                                                          "wall_clock_breakdown",
-                                                          "scheduler",
-                                                          "dump_state",
-                                                          "prescale_gradients",
-                                                          "optimizer",
-                                                          "comms_logger",
-                                                          "flops_profiler"};
-constexpr std::array<std::string_view, 9> kWithoutMemory{"ignore_unused_parameters",
-                                                         "round_robin_gradients",
-                                                         "loss_scale",
-                                                         "initial_scale_power",
-                                                         "loss_scale_window",
-                                                         "hysteresis",
-                                                         "min_loss_scale",
-                                                         "auto_cast",
-                                                         "fast_init"};
 
 /// What transformers takes from the file, or refuses where the Trainer's own differs.
 constexpr std::array<std::string_view, 4> kOfTheJob{"optimizer", "train_batch_size", "train_micro_batch_size_per_gpu",
@@ -79,9 +57,10 @@ struct DeepspeedOptions {
   }
   template <class Options>
   void section(std::string_view key, Options& options) const {
-    MapReader inner(of(key).take(key), of(key).place_of(key), map.findings());
+    const TextNode* node = of(key).take(key);
+    MapReader inner(node && node->kind == NodeKind::null ? nullptr : node, of(key).place_of(key), map.findings());
     visit_options(options, DeepspeedOptions{inner, inner});
-    inner.finish_foreign(kWithoutMemory);
+    inner.finish_foreign(kZeroWithoutMemory, kZeroNotPlanned);
   }
   template <class T>
   void named(std::string_view, const T&) const {}
@@ -100,9 +79,13 @@ std::optional<NamedPlan> read_deepspeed(const TextNode& root, const std::string&
     return std::nullopt;
   }
   auto plan = *find_plan("zero" + std::to_string(*stage));
+  if (*stage != 3)
+    for (const std::string_view key : kStage3Keys) zero.take(key);
+  else if (zero.boolean("memory_efficient_linear") == false)
+    zero.refuse("memory_efficient_linear", "not-supported", "DeepSpeed's own linear function is planned, its default");
   visit_options(std::get<Zero>(plan.plan), DeepspeedOptions{map, zero});
-  zero.finish_foreign(kWithoutMemory);
-  map.finish_foreign(kSaidElsewhere);
+  zero.finish_foreign(kZeroWithoutMemory, kZeroNotPlanned);
+  map.finish_foreign(kDeepspeedSaidElsewhere, kDeepspeedNotPlanned);
   for (const std::string_view key : kOfTheJob)
     if (const TextNode* node = find(root, key); node && !is_auto(*node))
       findings.warning("said-in-the-job", {std::string(key), node->position},

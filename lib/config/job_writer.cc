@@ -191,6 +191,7 @@ std::string cluster_text(const ClusterSpec& c) {
     lines.raw("mesh", "{tp: " + text_of(c.mesh.tp) + ", cp: " + text_of(c.mesh.cp) + ", pp: " + text_of(c.mesh.pp) +
                           ", ep: " + text_of(c.mesh.ep) + "}");
   lines.raw("used_by_others", exact_size(c.used_by_others));
+  if (c.host_memory) lines.raw("host_memory", exact_size(*c.host_memory));
   lines.raw("margin", exact_percent(c.margin));
   return lines.text();
 }

@@ -13,6 +13,18 @@ std::string range_text(IntegerRange range) {
   return std::to_string(range.least) + " to " + std::to_string(range.most);
 }
 
+/// Null, false, a number below 1, or a map in which all is off: what a foreign file says of what it does not use.
+bool is_off(const TextNode& node) {
+  if (node.kind == NodeKind::null) return true;
+  if (node.kind == NodeKind::map) {
+    if (const TextNode* enabled = find(node, "enabled")) return is_off(*enabled);
+    return std::ranges::all_of(node.entries, [](const Entry& entry) { return is_off(*entry.value); });
+  }
+  const auto flag = boolean_of(node);
+  const auto number = integer_of(node);
+  return flag ? !*flag : number && *number < 1;
+}
+
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> words) {
   const auto near = closest(word, words);
   return near ? "did you mean " + std::string(*near) + "?" : "";
@@ -46,6 +58,12 @@ KeyPlace MapReader::place_of(std::string_view key) const {
   const auto entry =
       std::find_if(node_->entries.rbegin(), node_->entries.rend(), [&](const Entry& e) { return e.key == key; });
   return {join_path(place_.path, key), entry->key_position};
+}
+
+void MapReader::forbid(std::string_view key, std::string message, std::string hint) {
+  if (!has(key)) return;
+  forbidden_.push_back(key);
+  refuse(key, "not-supported", std::move(message), std::move(hint));
 }
 
 void MapReader::require(std::string_view key, std::string_view what) {
@@ -226,6 +244,7 @@ void MapReader::finish(std::span<const NotSupported> not_supported) {
       continue;
     }
     if (std::find(known_.begin(), known_.end(), entry.key) != known_.end()) continue;
+    if (std::find(forbidden_.begin(), forbidden_.end(), entry.key) != forbidden_.end()) continue;
     const auto row = std::find_if(not_supported.begin(), not_supported.end(),
                                   [&](const NotSupported& r) { return r.word == entry.key; });
     if (row != not_supported.end()) {
@@ -238,13 +257,22 @@ void MapReader::finish(std::span<const NotSupported> not_supported) {
   }
 }
 
-void MapReader::finish_foreign(std::span<const std::string_view> does_not_matter) {
+void MapReader::finish_foreign(std::span<const std::string_view> does_not_matter,
+                               std::span<const NotSupported> not_supported) {
   if (!node_) return;
   for (const auto& entry : node_->entries) {
     const auto among = [&](const auto& words) {
       return std::find(words.begin(), words.end(), entry.key) != words.end();
     };
     if (among(known_) || among(does_not_matter)) continue;
+    const auto row = std::find_if(not_supported.begin(), not_supported.end(),
+                                  [&](const NotSupported& r) { return r.word == entry.key; });
+    if (row != not_supported.end()) {
+      if (!is_off(*entry.value))
+        findings_.error("not-supported", {join_path(place_.path, entry.key), entry.key_position},
+                        entry.key + " is not supported: " + std::string(row->reason));
+      continue;
+    }
     findings_.warning("unknown-key", {join_path(place_.path, entry.key), entry.key_position},
                       "'" + entry.key.substr(0, 40) + "' is not known and left out of the plan",
                       did_you_mean(entry.key, known_));

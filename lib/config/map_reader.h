@@ -50,6 +50,8 @@ class MapReader {
   const TextNode* take(std::string_view key);
   /// Whether the file has the key.
   bool has(std::string_view key) const;
+  /// Refuses the key where the file has it; it is not offered among the known ones.
+  void forbid(std::string_view key, std::string message, std::string hint);
   void require(std::string_view key, std::string_view what);
 
   std::optional<std::int64_t> integer(std::string_view key, IntegerRange range);
@@ -90,14 +92,17 @@ class MapReader {
 
   /// Call last: whatever the file has beyond the keys asked for is an error, and so is a key given twice.
   void finish(std::span<const NotSupported> not_supported = {});
-  /// The same of a file in somebody else's format: what is not known is a warning, unless it is known not to matter.
-  void finish_foreign(std::span<const std::string_view> does_not_matter);
+  /// The same of a file in somebody else's format: what is not known is a warning, unless it is known not to matter,
+  /// and what would matter is an error unless the file turns it off.
+  void finish_foreign(std::span<const std::string_view> does_not_matter,
+                      std::span<const NotSupported> not_supported = {});
 
  private:
   const TextNode* node_;
   KeyPlace place_;
   Findings& findings_;
   std::vector<std::string_view> known_;
+  std::vector<std::string_view> forbidden_;
   bool broken_ = false;  ///< not a map: that is error enough
 };
 

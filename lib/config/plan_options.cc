@@ -31,7 +31,9 @@ inline constexpr std::array<NotSupported, 4> kNotPlanned<MixedPrecision>{{
     {"output_dtype", "it is an option of FSDP2"},
 }};
 template <>
-inline constexpr std::array<NotSupported, 4> kNotPlanned<Fsdp2>{{
+inline constexpr std::array<NotSupported, 6> kNotPlanned<Fsdp2>{{
+    {"pin_memory", "it is of what is offloaded, and needs cpu_offload: true"},
+    {"dp_shard_size", "the plan fsdp2-hsdp has it"},
     {"offload_policy", "cpu_offload says it, with pin_memory"},
     {"use_orig_params", "it is an option of FSDP1"},
     {"limit_all_gathers", "it is an option of FSDP1"},
@@ -137,7 +139,7 @@ struct OptionReader {
   }
   template <class T>
   void named(std::string_view key, const T&) const {
-    if (map.take(key)) map.refuse(key, "not-supported", "the name of the plan says it", "leave it out");
+    map.forbid(key, "the name of the plan says it", "leave it out");
   }
 };
 

@@ -37,7 +37,9 @@ std::optional<PricedFix> best_fix(const std::vector<Fix>& fixes, const CheckedPl
   std::optional<PricedFix> best;
   for (const Fix& fix : fixes) {
     auto priced = price(fix, checked);
-    if (!priced || (priced->saving && *priced->saving <= ByteDelta{})) continue;
+    if (!priced) continue;
+    const bool mends = priced->fits && !checked.report.fits;
+    if (!mends && priced->saving && *priced->saving <= ByteDelta{}) continue;
     if (!checked.ran() || priced->fits || checked.report.fits) return priced;
     if (!best || priced->device_used < best->device_used) best = priced;
   }

@@ -44,7 +44,7 @@ std::vector<Suspicion> sharding_rules(const CheckedPlan& checked);
 std::vector<Suspicion> dtype_rules(const CheckedPlan& checked);
 /// What the training peak is made of.
 std::vector<Suspicion> activation_rules(const CheckedPlan& checked);
-/// It does not fit.
+/// It does not fit, on the GPU or on the host.
 std::vector<Suspicion> budget_rules(const CheckedPlan& checked);
 
 }  // namespace qlp

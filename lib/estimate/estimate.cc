@@ -10,6 +10,7 @@
 #include "estimate/expert_rules.h"
 #include "estimate/host_report.h"
 #include "estimate/ledger.h"
+#include "estimate/moot_mistakes.h"
 #include "estimate/outside_terms.h"
 #include "estimate/parallel_rules.h"
 #include "estimate/rank_report.h"
@@ -121,6 +122,7 @@ Report estimate(const JobSpec& job, const EstimateOptions& options) {
     if (options.on_progress) options.on_progress(plans[i]->name, i, plans.size());
     report.plans.push_back(run_plan(job, *plans[i], options));
   }
+  leave_out_moot_mistakes(report);
   recommend(report);
   return report;
 }

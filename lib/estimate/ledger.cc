@@ -34,6 +34,29 @@ bool fits_as_required(const PeakReport& peak, const ClusterSpec& cluster) {
   return peak.required_device && *peak.required_device + margin_of(cluster) <= peak.capacity;
 }
 
+/// What the processes of a node take against what a node has; none where either is unknown, or there is enough.
+std::optional<Diagnostic> host_shortage(const PlanReport& plan, const ClusterSpec& cluster) {
+  if (!plan.host || (cluster.host_memory && plan.host->per_node <= *cluster.host_memory)) return std::nullopt;
+  const std::string needed = "the processes of a node hold " + format_size(plan.host->per_node) +
+                             " of host memory in " + plan.host->per_node_phase;
+  if (cluster.host_memory)
+    return Diagnostic{.severity = Severity::error,
+                      .code = "host-memory",
+                      .message = needed + ", a node has " + format_size(*cluster.host_memory),
+                      .key_path = "cluster.host_memory",
+                      .position = {},
+                      .hint = "load on the GPU or from rank 0, offload less, or pin less"};
+  // Machines with GPUs seldom have less host memory than their GPUs have together.
+  const Bytes of_gpus = cluster.gpu.capacity * static_cast<std::uint64_t>(plan.host->processes);
+  if (plan.host->per_node <= of_gpus) return std::nullopt;
+  return Diagnostic{.severity = Severity::warning,
+                    .code = "host-memory-unknown",
+                    .message = needed + ", more than the GPUs that it uses have; whether the host has it is not known",
+                    .key_path = "cluster.host_memory",
+                    .position = {},
+                    .hint = "give cluster.host_memory"};
+}
+
 /// Steps of 1 %, the difference between lower bounds that is worth a choice.
 std::int64_t rank_of(double seconds) { return seconds > 0 ? std::lround(std::log(seconds) * 100) : 0; }
 
@@ -117,6 +140,10 @@ void judge(PlanReport& plan, const ClusterSpec& cluster, std::optional<bool> run
   const bool freely = all_ranks(fits_freely);
   const bool tightly = runs_when_limited.value_or(all_ranks(fits_as_required));
   plan.fits = plan.applicable() && (freely || tightly);
+  if (auto shortage = host_shortage(plan, cluster)) {
+    if (shortage->severity == Severity::error) plan.fits = false;
+    plan.diagnostics.push_back(*std::move(shortage));
+  }
   plan.cache_given_back = plan.fits && !freely;
   if (plan.cache_given_back)
     plan.diagnostics.push_back(

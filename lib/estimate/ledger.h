@@ -21,7 +21,8 @@ void settle(PeakReport& peak, const ClusterSpec& cluster, const std::vector<Outs
 /// Whether only a replay against allocator_limit() can tell: free-running it does not fit, but what is active would.
 bool needs_replay(const PeakReport& peak, const ClusterSpec& cluster, const std::vector<OutsideTerm>& outside);
 
-/// Settles all peaks of the plan, puts its worst rank first and decides whether it fits. `runs_when_limited` is the
+/// Settles all peaks of the plan, puts its worst rank first and decides whether it fits, on the host too where that is
+/// known. `runs_when_limited` is the
 /// outcome of the replays against allocator_limit() (true: every rank runs), none where none was made; then a searched
 /// `required` decides.
 void judge(PlanReport& plan, const ClusterSpec& cluster, std::optional<bool> runs_when_limited);

@@ -39,10 +39,10 @@ struct PeakReport {
   /// What the device would have to hold if nothing stopped the rank.
   Bytes device_used_freely() const { return reserved_at_worst() + Bytes{device_used}.remove(reserved_here()); }
 
-  std::string phase;                       ///< of the allocated peak: "backward", ...
-  std::string phase_label;                 ///< the exact one: "micro2.backward"
-  LedgerFigures figures;                   ///< on a GPU that never lags
-  std::optional<LedgerFigures> slowest;    ///< on one that lags as far as it can, where blocks wait for streams
+  std::string phase;                     ///< of the allocated peak: "backward", ...
+  std::string phase_label;               ///< the exact one: "micro2.backward"
+  LedgerFigures figures;                 ///< on a GPU that never lags
+  std::optional<LedgerFigures> slowest;  ///< on one that lags as far as it can, where blocks wait for streams
   /// By replay with what the device leaves to the allocator: where free-running it takes more, and still runs.
   std::optional<Bytes> reserved_when_limited;
   Bytes device_used;                       ///< reserved_here + outside terms that fit + used_by_others

@@ -78,7 +78,8 @@ struct ClusterSpec {
   Bytes inter_node_bandwidth = kInterNodeBandwidth;
   Mesh mesh;  ///< parallelism beside that over data
   Bytes used_by_others;
-  double margin = 0.02;  ///< share of capacity that is kept free
+  double margin = 0.02;              ///< share of capacity that is kept free
+  std::optional<Bytes> host_memory;  ///< of a node; none: unknown, and decides nothing
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

@@ -123,6 +123,7 @@ Json cluster_json(const ClusterSpec& cluster) {
   if (cluster.intra_node_bandwidth) out["intra_node_bytes_per_second"] = cluster.intra_node_bandwidth->count();
   out["inter_node_bytes_per_second"] = cluster.inter_node_bandwidth.count();
   out["used_by_others_bytes"] = cluster.used_by_others.count();
+  if (cluster.host_memory) out["host_memory_bytes"] = cluster.host_memory->count();
   out["margin"] = cluster.margin;
   return out;
 }

@@ -167,6 +167,7 @@ std::string_view job_schema() {
               }
             },
             "used_by_others_bytes": {"$ref": "#/$defs/bytes"},
+            "host_memory_bytes": {"$ref": "#/$defs/bytes", "description": "of a node; absent: unknown"},
             "margin": {
               "type": "number",
               "description": "share of capacity that is kept free",

@@ -121,7 +121,7 @@ std::string reasons(const Report& report, const TableOptions& options) {
         out += diagnostic_line(plan->plan.name, d);
   }
   for (const auto& d : report.diagnostics)
-    if (d.severity != Severity::note) out += diagnostic_line("", d);
+    if (d.severity != Severity::note || d.code == "mistake-changes-nothing") out += diagnostic_line("", d);
   return out;
 }
 

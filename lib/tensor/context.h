@@ -21,7 +21,7 @@ class Engine;            // autograd/engine.h
 struct Autocast {
   bool enabled = false;
   DType dtype = DType::bfloat16;
-  int depth = 0;  ///< nested regions
+  int depth = 0;                                              ///< nested regions
   std::vector<Tensor> cache;                                  ///< the casts, oldest first
   std::unordered_map<const TensorImpl*, std::size_t> cached;  ///< where in it the cast of a weight is
 };

@@ -119,7 +119,9 @@ class Cli(unittest.TestCase):
         self.assertIn("did you mean always?", self.refused("estimate", JOB, "--color", "alwais"))
         self.assertIn("did you mean fsdp2?", self.refused("estimate", JOB, "--plan", "fsdp3"))
         self.assertIn("JOB is required", self.refused("estimate"))
-        self.assertIn("not in range", self.refused("estimate", JOB, "--gpus", "0"))
+        self.assertIn("'0' is out of range: expected 1 to 65536", self.refused("estimate", JOB, "--gpus", "0"))
+        self.assertIn("'2x' is not a whole number: expected 0 or more", self.refused("explain", JOB, "--rank", "2x"))
+        self.assertIn("expected 1 or more", self.refused("explain", JOB, "--top", "-3"))
         self.assertIn("exclude each other", self.refused("gpus", "-q", "-v"))
         self.assertIn("Try 'qlora-plan estimate --help'", self.refused("estimate", JOB, "--gpus", "x"))
 

@@ -75,6 +75,7 @@ TEST_CASE("config/job_reader: a short job has every default, and each is told") 
                     "cluster.world_size",
                     "cluster.gpus_per_node",
                     "cluster.used_by_others",
+                    "cluster.host_memory",
                     "cluster.margin",
                     "allocator",
                     "plans",

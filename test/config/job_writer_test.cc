@@ -95,6 +95,7 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
   job.cluster.gpu.capacity = Bytes{12345678901};
   job.cluster.gpu.capacity_source = "cluster.memory of the job file";
   job.cluster.used_by_others = Bytes{1};
+  job.cluster.host_memory = Bytes{1ULL << 40};
   job.cluster.margin = 0.033;
   job.cluster.intra_node_bandwidth = Bytes{1'234};
   job.cluster.inter_node_bandwidth = Bytes{12'500'000'000};

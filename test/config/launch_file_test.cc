@@ -118,6 +118,32 @@ TEST_CASE("config/launch_file: what DeepSpeed's file says beside the plan is the
   CHECK(warned == std::vector<std::string>{"optimizer", "train_micro_batch_size_per_gpu"});
 }
 
+TEST_CASE(
+    "config/launch_file: what DeepSpeed's file turns on beyond what is planned is an error, turned off it is none") {
+  Findings off;
+  CHECK(read(R"({"communication_data_type": null, "data_types": {"grad_accum_dtype": null}, "amp": {"enabled": false},
+                 "zero_optimization": {"stage": 3, "mics_shard_size": -1, "offload_optimizer": null,
+                                       "memory_efficient_linear": true, "allgather_partitions": true}})",
+             off));
+  CHECK(off.list().empty());
+  Findings other_stage;
+  CHECK(read(R"({"zero_optimization": {"stage": 2, "sub_group_size": 1e9, "zero_quantized_weights": true}})",
+             other_stage));
+  CHECK(other_stage.list().empty());
+
+  Findings on;
+  read(R"({"communication_data_type": "fp32", "data_types": {"grad_accum_dtype": "fp32"}, "amp": {"opt_level": "O1"},
+           "zero_optimization": {"stage": 3, "mics_shard_size": 4, "memory_efficient_linear": false}})",
+       on);
+  std::vector<std::string> refused;
+  for (const Diagnostic& d : on.list())
+    if (d.severity == Severity::error && d.code == "not-supported") refused.push_back(d.key_path);
+  std::ranges::sort(refused);
+  CHECK(refused == std::vector<std::string>{"amp", "communication_data_type", "data_types",
+                                            "zero_optimization.memory_efficient_linear",
+                                            "zero_optimization.mics_shard_size"});
+}
+
 TEST_CASE("config/launch_file: nodes are the file's word only where the number of ranks is") {
   const MemoryFiles files(std::map<std::string, std::string>{
       {"a.yaml", "distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 2\n"}});

@@ -53,6 +53,20 @@ TEST_CASE("config/plan_options: a number may be auto, and a section holds option
   CHECK(offload.overlap_comm);
 }
 
+TEST_CASE("config/plan_options: an option of another plan says what it needs; what the name says is not offered") {
+  const auto message = [](const std::string& plans) {
+    const auto document = read(plans);
+    REQUIRE_FALSE(document);
+    return document.error().front().message + document.error().front().hint;
+  };
+  CHECK(message("{fsdp2: {pin_memory: true}}").find("cpu_offload: true") != std::string::npos);
+  CHECK(message("{fsdp2: {dp_shard_size: 2}}").find("fsdp2-hsdp") != std::string::npos);
+  CHECK(message("{fsdp2: {hybrid: true}}").find("the name of the plan says it") != std::string::npos);
+  const std::string offered = message("{fsdp2: {completely_other: 1}}");
+  CHECK(offered.find("cpu_offload") != std::string::npos);
+  CHECK(offered.find("hybrid") == std::string::npos);
+}
+
 TEST_CASE("config/plan_options: what no stage, or not this one, has is an error at its key") {
   CHECK(error("{zero2: {reduce_bucket_size: automatic}}") == "wrong-type plans.zero2.reduce_bucket_size");
   CHECK(error("{zero2: {reduce_bucket_size: -1}}") == "out-of-range plans.zero2.reduce_bucket_size");

@@ -104,6 +104,35 @@ TEST_CASE("estimate/ledger: between allocated and reserved a replay decides") {
   CHECK_FALSE(needs_replay(peak_of(hopeless), cluster, hopeless.outside));
 }
 
+TEST_CASE("estimate/ledger: a node with too little host memory is no fit; where that is unknown, much is warned of") {
+  ClusterSpec cluster = cluster_of(1000, 0);
+  const auto judged = [&](std::uint64_t host_mib) {
+    PlanReport plan = plan_of({"single", Single{}}, 600, 700);
+    plan.host = HostReport{.rank0 = {},
+                           .others = {},
+                           .processes = 2,
+                           .process = {},
+                           .per_node = Bytes{host_mib * kMiB},
+                           .per_node_phase = "load",
+                           .page_cache = {}};
+    judge(plan, cluster, std::nullopt);
+    return plan;
+  };
+  CHECK(judged(2000).diagnostics.empty());
+  const PlanReport unknown = judged(2001);
+  CHECK(unknown.fits);
+  REQUIRE(unknown.diagnostics.size() == 1);
+  CHECK(unknown.diagnostics[0].code == "host-memory-unknown");
+
+  cluster.host_memory = Bytes{1500 * kMiB};
+  CHECK(judged(1500).fits);
+  CHECK(judged(1500).diagnostics.empty());
+  const PlanReport short_of = judged(1501);
+  CHECK_FALSE(short_of.fits);
+  REQUIRE(short_of.diagnostics.size() == 1);
+  CHECK(short_of.diagnostics[0].code == "host-memory");
+}
+
 TEST_CASE("estimate/ledger: a searched requirement decides where no replay was made") {
   const ClusterSpec cluster = cluster_of(1000, 0);
   PlanReport plan = plan_of({"single", Single{}}, 600, 1200);

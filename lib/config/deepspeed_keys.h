@@ -1,0 +1,118 @@
+// Keys of DeepSpeed's JSON file that are no options of a plan: those that change no memory, and those that would, with
+// why they are not planned (deepspeed/runtime/config.py, constants.py, zero/config.py of 0.18.3).
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "config/map_reader.h"
+
+namespace qlp {
+
+/// At the root: what changes no memory, or what the job says in its own words.
+inline constexpr std::array<std::string_view, 28> kDeepspeedSaidElsewhere{
+    "train_batch_size",
+    "train_micro_batch_size_per_gpu",
+    "gradient_accumulation_steps",
+    "zero_allow_untested_optimizer",
+    "steps_per_print",
+    "wall_clock_breakdown",
+    "memory_breakdown",
+    "scheduler",
+    "dump_state",
+    "prescale_gradients",
+    "gradient_predivide_factor",
+    "optimizer",
+    "comms_logger",
+    "flops_profiler",
+    "tensorboard",
+    "wandb",
+    "csv_monitor",
+    "comet",
+    "autotuning",
+    "checkpoint",
+    "aio",                                   // of NVMe alone
+    "activation_checkpointing",              // of deepspeed.checkpointing, which the Trainer never calls
+    "elasticity",                            // sizes of batches and worlds, which the job gives
+    "seq_parallel_communication_data_type",  // of sequence parallelism alone
+    "timers",
+    "dataloader_drop_last",
+    "curriculum_learning",
+    "zero_optimization"};
+
+/// Of zero_optimization and the sections in it.
+inline constexpr std::array<std::string_view, 26> kZeroWithoutMemory{
+    "ignore_unused_parameters",
+    "round_robin_gradients",
+    "loss_scale",
+    "initial_scale_power",
+    "loss_scale_window",
+    "consecutive_hysteresis",
+    "hysteresis",
+    "min_loss_scale",
+    "auto_cast",
+    "fast_init",
+    "pipeline_read",   // of NVMe alone
+    "pipeline_write",  // of NVMe alone
+    "load_from_fp32_weights",
+    "elastic_checkpoint",
+    "legacy_stage1",
+    "override_module_apply",
+    "log_trace_cache_warnings",
+    "enable_sanity_checks",
+    "pipeline_loading_checkpoint",
+    "zeropp_loco_param",  // of ZeRO++'s quantized gradients alone
+    "mics_hierarchical_params_gather",
+    "allgather_partitions",
+    "allgather_bucket_size",
+    "use_multi_rank_bucket_allreduce",
+    "stage",
+    "leaf_module"};
+
+/// Stage 3's, which the others do not read.
+inline constexpr std::array<std::string_view, 16> kStage3Keys{"sub_group_size",
+                                                              "stage3_max_live_parameters",
+                                                              "stage3_max_reuse_distance",
+                                                              "stage3_prefetch_bucket_size",
+                                                              "stage3_param_persistence_threshold",
+                                                              "stage3_model_persistence_threshold",
+                                                              "stage3_module_granularity_threshold",
+                                                              "stage3_gather_16bit_weights_on_model_save",
+                                                              "stage3_gather_fp16_weights_on_model_save",
+                                                              "stage3_use_all_reduce_for_fetch_params",
+                                                              "zero_hpz_partition_size",
+                                                              "zero_quantized_nontrainable_weights",
+                                                              "zero_quantized_weights",
+                                                              "zero_quantized_gradients",
+                                                              "memory_efficient_linear",
+                                                              "offload_param"};
+
+/// Not planned at the root, unless they are off.
+inline constexpr std::array<NotSupported, 10> kDeepspeedNotPlanned{{
+    {"communication_data_type", "gradients are sent in the dtype of the model, as is DeepSpeed's default"},
+    {"data_types", "gradients are accumulated in the dtype of the model, as is DeepSpeed's default"},
+    {"torch_autocast", "DeepSpeed's own autocast is not planned"},
+    {"amp", "apex is not planned, nor does ZeRO run with it"},
+    {"tensor_parallel", "DeepSpeed's tensor parallelism is not planned"},
+    {"compile", "DeepCompile is not planned"},
+    {"hybrid_engine", "the engine for generation in training is not planned"},
+    {"sparse_attention", "DeepSpeed's own attention is not planned"},
+    {"compression_training", "quantization and pruning in training are not planned"},
+    {"progressive_layer_drop", "layers that are left out by chance are not planned"},
+}};
+
+/// Not planned in zero_optimization and its sections, unless they are off.
+inline constexpr std::array<NotSupported, 10> kZeroNotPlanned{{
+    {"mics_shard_size", "MiCS is not planned"},
+    {"zenflow", "ZenFlow is not planned"},
+    {"super_offload", "SuperOffload is not planned"},
+    {"stage3_use_all_reduce_for_fetch_params", "parameters are planned to be gathered"},
+    {"cpu_offload", "it is of old: offload_optimizer: {device: cpu} says it"},
+    {"cpu_offload_param", "it is of old: offload_param: {device: cpu} says it"},
+    {"cpu_offload_use_pin_memory", "it is of old: pin_memory in offload_optimizer says it"},
+    {"bf16_master_weights_and_grads", "master weights in float32 are planned, DeepSpeed's default"},
+    {"bf16_optimizer_states", "optimizer states in float32 are planned, DeepSpeed's default"},
+    {"fp16_master_weights_and_grads", "master weights in float32 are planned, DeepSpeed's default"},
+}};
+
+}  // namespace qlp
