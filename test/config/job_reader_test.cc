@@ -97,8 +97,9 @@ TEST_CASE("config/job_reader: a short job has every default, and each is told") 
 TEST_CASE("config/job_reader: the reference file says every default as it is") {
   const auto reference = read_job_file("configs/reference.yaml");
   REQUIRE(reference);
-  REQUIRE(reference->notes.size() == 1);  // the one that has no word for its default
-  CHECK(reference->notes[0].key_path == "allocator");
+  REQUIRE(reference->notes.size() == 2);  // those that have no word for their default
+  CHECK(find_note(reference->notes, "default-used", "allocator"));
+  CHECK(find_note(reference->notes, "default-used", "cluster.host_memory"));
   const auto short_form =
       job("schema: 1\n"
           "model: {name: example, family: llama, hidden_size: 4096, intermediate_size: 14336, num_hidden_layers: 32,\n"
@@ -219,8 +220,8 @@ TEST_CASE("config/job_reader: options of fsdp2 plans") {
   CHECK(code("fsdp2-no-reshard: {reshard_after_forward: true}") == "not-supported");
   CHECK(code("fsdp2: {reshard_after_forward: some}") == "wrong-type");
   CHECK(code("fsdp2: {reshard_after_forward: 0}") == "out-of-range");
-  CHECK(code("fsdp2: {pin_memory: false}") == "unknown-key");
-  CHECK(code("fsdp2: {dp_shard_size: 2}") == "unknown-key");
+  CHECK(code("fsdp2: {pin_memory: false}") == "not-supported");
+  CHECK(code("fsdp2: {dp_shard_size: 2}") == "not-supported");
   CHECK(code("fsdp2: {mp_policy: {param_type: bfloat16}}") == "unknown-key");
 }
 

@@ -95,7 +95,10 @@ inline Report sample_report() {
   const JobSpec& job = report.job;
   report.plans.push_back(sample_plan(job, {"single", Single{}}, {sample_rank(0, 60'000)}));
   report.plans.push_back(sample_plan(job, {"ddp", Ddp{}}, {sample_rank(0, 90'000)}));
-  report.plans.push_back(sample_plan(job, {"fsdp2", Fsdp2{}}, {sample_rank(0, 79'000), sample_rank(7, 79'500)}));
+  report.plans.push_back(sample_plan(job, {"fsdp2", Fsdp2{}}, {sample_rank(0, 78'000), sample_rank(7, 78'050)}));
+  for (RankReport& rank : report.plans.back().ranks)
+    rank.peak.reserved_when_limited = rank.training_peak.reserved_when_limited =
+        Bytes{(77'952 + static_cast<std::uint64_t>(rank.rank)) << 20};
   report.plans.push_back(
       sample_plan(job, {"fsdp2-no-reshard", Fsdp2{.reshard_after_forward = false}}, {sample_rank(0, 70'000)}));
   PlanReport refused;
