@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = [line for line in (ROOT / "lib/rooms.txt").read_text().split("\n") if re.match(r"[a-z]", line)]
 ROOMS.append("cuda")  # below all others; built only with CUDA, by cmake/Cuda.cmake
+APART = "lib/nullgpu"  # a library of its own: includes nothing else, and does what a driver does
 
 # Third-party headers, and where they may be included ("test" may include all of them).
 LIBRARIES = {
@@ -65,7 +66,13 @@ def check_file(path, edges):
     text = path.read_text(encoding="utf-8")
     includes = [(line_of(text, m.start()), m.group(1) == '"', m.group(2)) for m in INCLUDE.finditer(text)]
 
-    if folder.startswith("lib/"):
+    if folder == APART:
+        for line, own, target in includes:
+            if own and ("lib/" + target).startswith(APART + "/") and (ROOT / "lib" / target).is_file():
+                edges.setdefault(name, []).append("lib/" + target)
+            elif own:
+                yield f"{name}:{line}: {folder}/ includes only its own files, not {target}"
+    elif folder.startswith("lib/"):
         room = folder[4:]
         if room not in ROOMS or len(path.relative_to(ROOT).parts) != 3:
             yield f"{name}:1: not in a room: files of the library are lib/<room of lib/rooms.txt>/<idea>.h or .cc"

@@ -1,0 +1,35 @@
+// What is counted about calls: launches, entry points that have no implementation, assumptions, and the failures that
+// NULLGPU_FAIL asks for.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace nullgpu {
+
+/// A kernel or library call that is accepted and not run.
+void count_launch();
+unsigned long long launches();
+
+/// A call of an entry point without an implementation; `index` numbers the generated stubs. Answers "not supported".
+int unsupported_call(std::size_t index, const char* name);
+/// A call of a library function whose results all lie on the device.
+int launch_call(const char* name);
+
+/// Something was answered that is plausible rather than known. Kept once by its text, which must be a literal.
+void assume(const char* what);
+
+struct CallCount {
+  const char* name;
+  unsigned long long calls;
+};
+std::vector<CallCount> unsupported_calls();
+std::vector<const char*> assumptions();
+/// "cudaMalloc:17" for each failure that was injected.
+std::vector<std::string> injected_failures();
+
+/// The status with which this call of an entry point has to fail by NULLGPU_FAIL; 0: none.
+int injected_failure(const char* entry_point);
+
+}  // namespace nullgpu
