@@ -18,9 +18,11 @@
 namespace qlp::app {
 namespace {
 
-constexpr std::array<std::string_view, 7> kCommands{"estimate", "explain", "check", "export",
-                                                    "gpus",     "models",  "schema"};
+constexpr std::array<std::string_view, 8> kCommands{"estimate",       "explain", "check",  "export",
+                                                    "sparse-weights", "gpus",    "models", "schema"};
 constexpr std::array<std::string_view, 3> kExports{"torch", "accelerate", "deepspeed"};
+constexpr std::array<std::string_view, 4> kFormats{"plain", "bnb-4bit", "gptq", "awq"};
+constexpr std::array<std::string_view, 3> kFloats{"float32", "float16", "bfloat16"};
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 
 /// Accepts one of the words; the message offers the one that was probably meant.
@@ -51,6 +53,15 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most = std::numeric
                         "", "whole_number"};
 }
 
+/// A size with its unit.
+CLI::Validator size_text() {
+  return CLI::Validator{[](std::string& text) {
+                          const auto size = parse_size(text);
+                          return size ? std::string{} : size.error();
+                        },
+                        "", "size"};
+}
+
 class CommandLine {
  public:
   CommandLine() : root_{"Does this fine-tuning job fit, under which plan, and why?", "qlora-plan"} {
@@ -69,6 +80,7 @@ class CommandLine {
     add_explain();
     add_check();
     add_export();
+    add_sparse_weights();
     gpus_ = add_command("gpus", "List the GPU catalogue",
                         "Examples:\n"
                         "  qlora-plan gpus                          what CUDA gives on each GPU\n"
@@ -90,8 +102,9 @@ class CommandLine {
     if (!words.empty() && !words.front().starts_with('-') &&
         std::ranges::find(kCommands, words.front()) == kCommands.end())
       return unknown_command(words.front());
-    // CLI11 would take the next word as the value; ours is optional and only ever follows a '='.
+    // CLI11 would take the next word as the value; ours are optional and only ever follow a '='.
     std::ranges::replace(words, std::string{"--json"}, std::string{"--json=-"});
+    std::ranges::replace(words, std::string{"--from-python"}, std::string{"--from-python=python3"});
     std::ranges::reverse(words);  // as CLI11 takes them
     try {
       root_.parse(std::move(words));
@@ -199,11 +212,7 @@ class CommandLine {
             "--budget", [this](const std::string& text) { check_arguments_.budget = *parse_size(text); },
             "Memory that a GPU may use (40GiB), instead of the job's less its margin")
         ->type_name("SIZE")
-        ->check(CLI::Validator{[](std::string& text) {
-                                 const auto size = parse_size(text);
-                                 return size ? std::string{} : size.error();
-                               },
-                               "", "size"})
+        ->check(size_text())
         ->group("Input");
     check_->add_flag("--strict", check_arguments_.strict, "Warnings fail the check too")->group("Input");
     check_
@@ -236,6 +245,65 @@ class CommandLine {
         ->group("Output");
     export_->add_option("-o,--output", export_arguments_.output, "Write to this file, instead of stdout")
         ->type_name("FILE")
+        ->group("Output");
+  }
+
+  void add_sparse_weights() {
+    SparseWeightsArguments& arguments = sparse_weights_arguments_;
+    sparse_weights_ =
+        add_command("sparse-weights", "Write a checkpoint of any size that takes no room: sparse files of zeros",
+                    "Examples:\n"
+                    "  qlora-plan sparse-weights llama-3.1-405b weights    from_pretrained loads it\n"
+                    "  qlora-plan sparse-weights config.json weights --format bnb-4bit --layers 4",
+                    arguments.common);
+    CLI::App& command = *sparse_weights_;
+    command
+        .add_option("CONFIG", arguments.source,
+                    "A config.json, a folder that holds one, a job file, or a model's name (qlora-plan models)")
+        ->required()
+        ->group("Input");
+    command.add_option("DIR", arguments.directory, "The folder to write; its files are replaced if all are ours")
+        ->required()
+        ->group("Input");
+    command
+        .add_option_function<std::string>(
+            "--from-python", [&](const std::string& python) { arguments.python = python; },
+            "Take the names of the tensors from the transformers of this interpreter [python3],\n"
+            "for models whose layers are not written down here")
+        ->type_name("[=PYTHON]")
+        ->group("Input");
+    command.add_option("--layers", arguments.layers, "Only so many of the model's layers")
+        ->type_name("N")
+        ->check(whole_number(1))
+        ->group("Input");
+    command
+        .add_option_function<std::string>(
+            "--dtype", [&](const std::string& word) { arguments.dtype = *dtype_from_name(word); },
+            "Of the weights: float32, float16, bfloat16 [the config's]")
+        ->type_name("DTYPE")
+        ->check(one_of(kFloats))
+        ->group("Output");
+    command
+        .add_option_function<std::string>(
+            "--format",
+            [&](const std::string& word) {
+              const auto at = std::ranges::find(kFormats, word) - kFormats.begin();
+              arguments.format = static_cast<CheckpointFormat>(at);
+            },
+            "How linear layers are stored: plain, bnb-4bit, gptq, awq [as the config says]")
+        ->type_name("FORMAT")
+        ->check(one_of(kFormats))
+        ->group("Output");
+    command.add_option("--group-size", arguments.group_size, "Inputs that share a scale in gptq and awq [128]")
+        ->type_name("N")
+        ->check(whole_number(1))
+        ->group("Output");
+    command
+        .add_option_function<std::string>(
+            "--shard-size", [&](const std::string& text) { arguments.shard_size = *parse_size(text); },
+            "Of each file at most, a larger tensor apart [4GB]")
+        ->type_name("SIZE")
+        ->check(size_text())
         ->group("Output");
   }
 
@@ -277,6 +345,7 @@ class CommandLine {
     if (*explain_) return with_color(explain_arguments_);
     if (*check_) return with_color(check_arguments_);
     if (*export_) return with_color(export_arguments_);
+    if (*sparse_weights_) return with_color(sparse_weights_arguments_);
     if (*gpus_) return with_color(gpus_arguments_);
     if (*models_) return with_color(models_arguments_);
     return with_color(schema_arguments_);
@@ -287,6 +356,7 @@ class CommandLine {
   CLI::App* explain_ = nullptr;
   CLI::App* check_ = nullptr;
   CLI::App* export_ = nullptr;
+  CLI::App* sparse_weights_ = nullptr;
   CLI::App* gpus_ = nullptr;
   CLI::App* models_ = nullptr;
   CLI::App* schema_ = nullptr;
@@ -294,6 +364,7 @@ class CommandLine {
   ExplainArguments explain_arguments_;
   CheckArguments check_arguments_;
   ExportArguments export_arguments_;
+  SparseWeightsArguments sparse_weights_arguments_;
   GpusArguments gpus_arguments_;
   ModelsArguments models_arguments_;
   SchemaArguments schema_arguments_;

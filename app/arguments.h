@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/dtype.h"
 
 namespace qlp::app {
 
@@ -62,6 +63,20 @@ struct ExportArguments {
   std::optional<std::string> output;
 };
 
+enum class CheckpointFormat : std::uint8_t { plain, bnb_4bit, gptq, awq };
+
+struct SparseWeightsArguments {
+  CommonArguments common;
+  std::string source;     ///< a config.json, its folder, a job file, or a model's name
+  std::string directory;  ///< to write
+  std::optional<DType> dtype;
+  std::optional<CheckpointFormat> format;
+  std::optional<std::int64_t> group_size;
+  std::optional<std::int64_t> layers;
+  std::optional<Bytes> shard_size;
+  std::optional<std::string> python;  ///< the interpreter whose transformers names the tensors
+};
+
 struct GpusArguments {
   CommonArguments common;
 };
@@ -74,8 +89,8 @@ struct SchemaArguments {
   CommonArguments common;
 };
 
-using Arguments = std::variant<EstimateArguments, ExplainArguments, CheckArguments, ExportArguments, GpusArguments,
-                               ModelsArguments, SchemaArguments>;
+using Arguments = std::variant<EstimateArguments, ExplainArguments, CheckArguments, ExportArguments,
+                               SparseWeightsArguments, GpusArguments, ModelsArguments, SchemaArguments>;
 
 /// Help or the version was asked for: text for stdout.
 struct Information {

@@ -18,7 +18,7 @@ LIBRARIES = {
     r"CLI/": {"app"},
     r"(spdlog|fmt)/": {"app"},
     r"yaml-cpp/": {"lib/config"},
-    r"nlohmann/": {"lib/config", "lib/report", "lib/verify"},
+    r"nlohmann/": {"lib/config", "lib/checkpoint", "lib/report", "lib/verify"},
     r"re2/": {"lib/model"},
     r"doctest/": set(),
 }

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "config/file_reader.h"
 #include "config/map_reader.h"
+#include "config/model_catalogue.h"
 #include "config/text_node.h"
 #include "model/model_spec.h"
 #include "plan/job_spec.h"
@@ -35,6 +36,9 @@ Result<ModelDocument> model_from_config(const TextNode& config, const std::strin
 /// Shapes spelled out under the names of config.json, strictly: the `model` section of a job, or a file of
 /// configs/models. Reads its keys from `map` but does not finish it; errors and defaults go to its findings.
 ModelSpec read_shapes(MapReader& map);
+
+/// The shapes of a model that is known by name.
+Result<ModelSpec> catalogue_spec(const CatalogueModel& model);
 
 /// `base` with the keys of `changes` replaced or added.
 NodePtr overlaid(const TextNode& base, const TextNode& changes);

@@ -40,6 +40,19 @@ void from_config(MapReader& map, const std::string& job_file, const FileReader& 
   map.findings().append(std::move(document->notes));
 }
 
+/// Descriptions of the catalogue are complete: what they leave out is no default worth a note.
+ModelSpec read_catalogue_model(const CatalogueModel& model, const TextNode* overrides, Findings& findings) {
+  const auto file = "configs/models/" + std::string(model.name) + ".yaml";
+  auto shapes = parse_yaml(model.yaml, file);
+  if (!shapes) return findings.append(std::move(shapes.error())), ModelSpec{};
+  if (overrides) shapes = overlaid(**shapes, *overrides);
+  MapReader reader(shapes->get(), {"model.overrides", (*shapes)->position}, findings);
+  ModelSpec spec = read_shapes(reader);
+  reader.finish();
+  if (spec.name.ends_with(" by shapes")) spec.name = model.name;
+  return spec;
+}
+
 void from_catalogue(MapReader& map, ModelSection& section) {
   const auto name = map.text("name");
   const auto* overrides = take_overrides(map);
@@ -52,22 +65,21 @@ void from_catalogue(MapReader& map, ModelSection& section) {
                near ? "did you mean " + std::string(*near) + "?" : "known names: " + join(names));
     return;
   }
-  const auto file = "configs/models/" + std::string(model->name) + ".yaml";
-  auto shapes = parse_yaml(model->yaml, file);
-  if (!shapes) return map.findings().append(std::move(shapes.error()));
-  if (overrides) shapes = overlaid(**shapes, *overrides);
-  // Descriptions of the catalogue are complete: what they leave out is no default worth a note.
   Findings findings;
-  MapReader reader(shapes->get(), {"model.overrides", (*shapes)->position}, findings);
-  section.model = read_shapes(reader);
-  reader.finish();
-  if (section.model.name.ends_with(" by shapes")) section.model.name = model->name;
+  section.model = read_catalogue_model(*model, overrides, findings);
   section.known = !findings.has_errors();
   for (auto& finding : findings.take())
     if (finding.severity != Severity::note) map.findings().append({std::move(finding)});
 }
 
 }  // namespace
+
+Result<ModelSpec> catalogue_spec(const CatalogueModel& model) {
+  Findings findings;
+  auto spec = read_catalogue_model(model, nullptr, findings);
+  if (findings.has_errors()) return Unexpected{findings.take_errors()};
+  return spec;
+}
 
 ModelSection read_model_section(const Section& where, const std::string& job_file, const FileReader& files,
                                 Findings& findings) {

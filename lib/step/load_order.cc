@@ -11,9 +11,6 @@
 namespace qlp {
 namespace {
 
-// Checkpoints differ in where they are cut: save_pretrained's default was 5 GB for long, the reference runs' is this.
-constexpr std::uint64_t kFileBytes = 4'000'000'000;
-
 /// A text that sorts as the name does in natural order: "layers.2" before "layers.10".
 std::string natural_key(const std::string& name) {
   constexpr std::size_t kDigits = 6;
@@ -56,7 +53,7 @@ std::vector<Parameter*> load_order(CausalLm& model, DType dtype, Loader loader) 
   for (Parameter* parameter : model.parameters()) {
     if (!in_checkpoint(*parameter)) continue;
     const std::uint64_t bytes = bytes_of(parameter->shape, dtype).count();
-    if (loader == Loader::by_file && file_bytes && file_bytes + bytes > kFileBytes) {
+    if (loader == Loader::by_file && file_bytes && file_bytes + bytes > kCheckpointFileBytes.count()) {
       sort_file();
       file_start = names.size(), file_bytes = 0;
     }

@@ -1,0 +1,75 @@
+#include "checkpoint/model_tensors.h"
+
+#include <array>
+#include <string_view>
+
+#include "model/build.h"
+
+namespace qlp {
+namespace {
+
+/// What a mixture's modules were called before their experts became one parameter, and still are on the hub
+/// (transformers 5.24 conversion_mapping.py).
+struct ExpertNames {
+  std::string_view block;  ///< in place of "mlp"
+  std::string_view gate, up, down;
+};
+constexpr ExpertNames kMixtral{"block_sparse_moe", "w1", "w3", "w2"};
+constexpr ExpertNames kQwen{"mlp", "gate_proj", "up_proj", "down_proj"};
+
+std::string replaced(std::string name, std::string_view what, std::string_view by) {
+  if (const auto at = name.find(what); at != std::string::npos) name.replace(at, what.size(), by);
+  return name;
+}
+
+class Writer {
+ public:
+  Writer(const ModelSpec& spec, DType dtype)
+      : names_(spec.family == Family::mixtral ? kMixtral : kQwen), dtype_(dtype) {}
+
+  void add(const Parameter& parameter, bool mixture) {
+    const std::string_view name = parameter.name;
+    constexpr std::string_view kGateUp = ".experts.gate_up_proj", kDown = ".experts.down_proj";
+    if (name.ends_with(kGateUp)) {
+      add_experts(name.substr(0, name.size() - kGateUp.size()), parameter.shape);
+    } else if (!name.ends_with(kDown)) {
+      const bool linear = parameter.role == ParamRole::base_weight;
+      tensors_.push_back({mixture ? in_block(parameter.name) : parameter.name, dtype_, parameter.shape, linear, ""});
+    }
+  }
+  std::vector<StoredTensor> take() { return std::move(tensors_); }
+
+ private:
+  std::string in_block(const std::string& name) const { return replaced(name, ".mlp.gate.", gate_of_block()); }
+  std::string gate_of_block() const { return "." + std::string(names_.block) + ".gate."; }
+
+  /// A stack of gate and up, [experts, 2 x width, hidden], and the one of down with it.
+  void add_experts(std::string_view mlp, const Shape& gate_up) {
+    const std::int64_t width = gate_up[1] / 2, hidden = gate_up[2];
+    const std::string block = replaced(std::string(mlp), ".mlp", "." + std::string(names_.block)) + ".experts.";
+    for (std::int64_t i = 0; i < gate_up[0]; ++i) {
+      const std::string expert = block + std::to_string(i) + ".";
+      const auto matrix = [&](std::string_view leaf, const Shape& shape) {
+        tensors_.push_back({expert + std::string(leaf) + ".weight", dtype_, shape, true, ""});
+      };
+      matrix(names_.gate, {width, hidden});
+      matrix(names_.up, {width, hidden});
+      matrix(names_.down, {hidden, width});
+    }
+  }
+
+  ExpertNames names_;
+  DType dtype_;
+  std::vector<StoredTensor> tensors_;
+};
+
+}  // namespace
+
+std::vector<StoredTensor> model_tensors(const ModelSpec& spec, DType dtype) {
+  const auto model = build_model(spec, {});
+  Writer writer(spec, dtype);
+  for (const Parameter* parameter : (*model)->parameters()) writer.add(*parameter, spec.experts.has_value());
+  return writer.take();
+}
+
+}  // namespace qlp

@@ -1,0 +1,42 @@
+// Checkpoints that are stored quantized: what stands in the place of each weight, and what config.json says of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "checkpoint/stored_tensor.h"
+#include "model/quantization_spec.h"
+
+namespace qlp {
+
+/// Weights as they are.
+struct PlainFormat {};
+/// bitsandbytes 4-bit, as save_pretrained of a quantized model writes it.
+struct FourBitWeights {
+  QuantizationSpec quantization;
+};
+/// GPTQ and AWQ pack `bits` per weight into int32, with a scale per group of inputs.
+struct PackedSpec {
+  std::int64_t bits = 4;
+  std::int64_t group_size = 128;
+};
+struct GptqFormat : PackedSpec {};
+struct AwqFormat : PackedSpec {};
+
+using WeightFormat = std::variant<PlainFormat, FourBitWeights, GptqFormat, AwqFormat>;
+
+/// "bnb-4bit"
+std::string_view name_of(const WeightFormat& format);
+
+/// The tensors with every linear weight in the format. What a loader reads on the host holds its real values: the
+/// quant_state of bitsandbytes (JSON), its code tables, the g_idx of GPTQ; all else is zeros. Errors:
+/// "not-divisible" for layers that the format cannot pack, "nothing-to-quantize".
+Result<std::vector<StoredTensor>> quantized(std::vector<StoredTensor> tensors, const WeightFormat& format);
+
+/// The quantization_config of the model's config.json, as JSON; empty for plain weights.
+std::string quantization_config(const WeightFormat& format);
+
+}  // namespace qlp
