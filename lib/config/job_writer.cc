@@ -166,6 +166,7 @@ std::string training_text(const TrainingSpec& t) {
                                           ? "{use_reentrant: true}"
                                           : "{use_reentrant: false}");
   lines.raw("mixed_precision", t.bf16 ? "bf16" : t.fp16 ? "fp16" : "\"no\"");
+  lines.add("tf32", t.tf32);
   lines.raw("optimizer", t.optimizer.name);
   lines.add("max_grad_norm", t.max_grad_norm);
   lines.add("attn_implementation", t.attention);

@@ -18,7 +18,7 @@ constexpr std::string_view kGaLore =
 constexpr std::string_view kTargets = "optim_target_modules is not planned yet";
 constexpr std::string_view kCompiled = "torchao compiles its step, and what the kernels take is not worked out yet";
 constexpr std::string_view kFusedBackward = "it updates within the backward pass, which is not planned yet";
-constexpr std::array<NotSupported, 20> kOtherOptimizers{{
+constexpr std::array<NotSupported, 19> kOtherOptimizers{{
     {"adamw_hf", "transformers has dropped its own AdamW; take adamw_torch"},
     {"adamw_apex_fused", "NVIDIA Apex is not planned"},
     {"adamw_torch_xla", "it is for TPUs"},
@@ -37,7 +37,6 @@ constexpr std::array<NotSupported, 20> kOtherOptimizers{{
     {"lomo", kFusedBackward},
     {"adalomo", kFusedBackward},
     {"grokadamw", "it moves its state between host and GPU within a step, which is not planned yet"},
-    {"muon", "transformers' Trainer does not offer it, and torch's takes matrices only"},
     {"paged_adamw", "the Trainer's names are paged_adamw_32bit and paged_adamw_8bit"},
 }};
 
@@ -169,6 +168,7 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
   spec.sync_each_batch = map.boolean_or("sync_each_batch", false);
   spec.gradient_checkpointing = read_checkpointing(map, stack);
   read_precision(map, defaults.mixed_precision, spec);
+  spec.tf32 = map.boolean_or("tf32", false);
   spec.optimizer = read_optimizer(map, stack);
   spec.max_grad_norm = map.number_or("max_grad_norm", {}, 1.0);
   spec.attention = map.choice_or("attn_implementation", default_attention(family, stack), kOtherAttention);

@@ -75,7 +75,7 @@ PlanReport play(const JobSpec& job, const NamedPlan& plan, const EstimateOptions
     if (rank == ranks.front() && run->managed_state > Bytes{})
       report.outside.push_back(paged_optimizer_state(run->managed_state));
     const std::vector<StepPhase> step = last_step(*run, job.training);
-    const std::optional<StepTime> time = step_time(step, job.cluster);
+    const std::optional<StepTime> time = step_time(step, job.cluster, job.training.tf32);
     const bool slower = time && (!report.step_time || time->lower_bound > report.step_time->lower_bound);
     if (rank == ranks.front() || slower) {  // the others wait for the slowest
       report.step_time = time;

@@ -83,6 +83,25 @@ void check_offloaded(const OptimizerKind& kind, Diagnostics& refusals) {
                                std::string(kKey), "take adamw_torch, or leave cpu_offload out"));
 }
 
+/// torch's Muon takes matrices: vectors stop it where it is made, flat parts of matrices in its step.
+void check_muon(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, Diagnostics& refusals) {
+  if (!std::holds_alternative<Muon>(job.training.optimizer.kind)) return;
+  const auto refuse = [&](std::string code, std::string message, std::string hint) {
+    refusals.push_back(refusal(std::move(code), std::move(message), std::string(kKey), std::move(hint)));
+  };
+  if (!stack.torch_has_muon()) refuse("optimizer-not-in-stack", "torch has Muon from 2.9 on", "take a newer stack");
+  const auto weights = list_weights(job, stack.load());
+  if (std::ranges::any_of(weights, [](const ListedWeight& weight) { return weight.trained && weight.vector; }))
+    refuse("muon-on-vectors", "'Muon only supports 2D parameters', and norms, biases or magnitudes are trained",
+           "train LoRA adapters, or take adamw_torch");
+  if (std::holds_alternative<Fsdp2>(plan))
+    refuse("muon-on-dtensor", "what Muon's products of DTensors gather is not worked out yet",
+           "take adamw_torch, or plan ddp");
+  else if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
+    refuse("muon-on-flat-parameters", "'Param gradient must be a 2D matrix': this plan hands Muon flat parameters",
+           "take adamw_torch, or plan ddp");
+}
+
 /// What came with later versions.
 void check_stack(const NamedOptimizer& optimizer, const StackProfile& stack, Diagnostics& refusals) {
   const auto missing = [&](std::string code, std::string message) {
@@ -112,6 +131,7 @@ Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const 
   if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
     check_tried(job.training.optimizer, refusals);
   check_gradients(job, plan, stack, refusals);
+  check_muon(job, plan, stack, refusals);
   check_stack(job.training.optimizer, stack, refusals);
   return refusals;
 }

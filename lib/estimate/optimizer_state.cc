@@ -94,6 +94,7 @@ OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehavio
           [&](const Bitsandbytes& bnb) { return of(bnb, behaviour, trained); },
           [&](const ScheduleFree& free) { return copies(trained, free.base == ScheduleFree::Base::sgd ? 1 : 2); },
           [&](const StableAdamW& stable) { return of(stable, trained); },
+          [&](const Muon&) { return copies(trained, 1); },
       },
       kind);
 }

@@ -10,12 +10,13 @@ Diagnostics check_phases(const JobSpec& job, const ShardingPlan& plan) {
   if (training.evaluation && training.loss == Loss::liger)
     refusals.push_back(refusal("liger-evaluation", "evaluation with Liger's loss is not worked out yet",
                                "training.evaluation", "leave evaluation out, or set loss to plain"));
-  if (std::holds_alternative<Zero>(plan) && training.evaluation)
-    refusals.push_back(refusal("zero-evaluation", "evaluation under DeepSpeed is not worked out yet",
-                               "training.evaluation", "leave evaluation out"));
-  if (std::holds_alternative<Zero>(plan) && training.saves_model)
+  const auto* zero = std::get_if<Zero>(&plan);
+  if (zero && zero->stage == 3 && training.saves_model && !zero->stage3_gather_16bit_weights_on_model_save)
     refusals.push_back(
-        refusal("zero-save", "saving under DeepSpeed is not worked out yet", "training.save", "leave save out"));
+        refusal("zero3-own-checkpoint",
+                "save_model() then writes DeepSpeed's own checkpoint, optimizer states and all, which is "
+                "not worked out yet",
+                "training.save", "set stage3_gather_16bit_weights_on_model_save to true"));
   return refusals;
 }
 

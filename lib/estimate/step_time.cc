@@ -14,11 +14,11 @@ double seconds(double amount, double rate) { return rate > 0 ? amount / rate : 0
 
 bool sums_in_switch(const GpuSpec& gpu) { return gpu.compute_capability >= 90 && gpu.rates.nvlink_gpus >= 8; }
 
-TimeTerms terms_of(const PhaseWork& work, const ClusterSpec& cluster) {
+TimeTerms terms_of(const PhaseWork& work, const ClusterSpec& cluster, bool tf32) {
   const GpuRates& rates = cluster.gpu.rates;
   TimeTerms terms;
   for (const DTypeInfo& row : kDTypes)
-    terms.compute += seconds(work.operations[static_cast<std::size_t>(row.dtype)], flops_of(row.dtype, rates));
+    terms.compute += seconds(work.operations[static_cast<std::size_t>(row.dtype)], flops_of(row.dtype, rates, tf32));
   terms.memory = seconds(static_cast<double>(work.memory_bytes), rates.memory_bytes);
   for (const CollectiveEvent& event : work.collectives) terms.communication += least_seconds(event, cluster);
   const std::uint64_t copied = std::max(work.host_to_device_bytes, work.device_to_host_bytes);
@@ -61,10 +61,10 @@ void add(TimeTerms& sum, const TimeTerms& terms, double times) {
 
 }  // namespace
 
-double flops_of(DType dtype, const GpuRates& rates) {
+double flops_of(DType dtype, const GpuRates& rates, bool tf32) {
   if (dtype == DType::bfloat16) return rates.bf16_flops;
   if (dtype == DType::float16) return rates.fp16_flops;
-  return rates.fp32_flops;
+  return dtype == DType::float32 && tf32 ? rates.tf32_flops : rates.fp32_flops;
 }
 
 double intra_node_bandwidth(const ClusterSpec& cluster, std::int64_t gpus) {
@@ -81,11 +81,11 @@ double least_seconds(const CollectiveEvent& event, const ClusterSpec& cluster) {
   return std::max(seconds(load.within, link), seconds(load.between, port));
 }
 
-std::optional<StepTime> step_time(const std::vector<StepPhase>& step, const ClusterSpec& cluster) {
+std::optional<StepTime> step_time(const std::vector<StepPhase>& step, const ClusterSpec& cluster, bool tf32) {
   if (cluster.gpu.rates == GpuRates{}) return std::nullopt;
   StepTime time;
   for (const StepPhase& phase : step) {
-    PhaseTime entry{.phase = phase.phase, .times = phase.times, .terms = terms_of(phase.work, cluster)};
+    PhaseTime entry{.phase = phase.phase, .times = phase.times, .terms = terms_of(phase.work, cluster, tf32)};
     const auto times = static_cast<double>(entry.times);
     time.lower_bound += times * entry.terms.longest();
     add(time.terms, entry.terms, times);

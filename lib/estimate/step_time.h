@@ -11,7 +11,7 @@
 namespace qlp {
 
 /// The rate of products of operands of this dtype. PyTorch rounds none of float32 to tf32 unless it is asked to.
-double flops_of(DType dtype, const GpuRates& rates);
+double flops_of(DType dtype, const GpuRates& rates, bool tf32);
 
 /// Per second between two GPUs of a node, in one direction: the job's, else NVLink's if it joins `gpus` of them, else
 /// PCIe's.
@@ -23,6 +23,6 @@ double intra_node_bandwidth(const ClusterSpec& cluster, std::int64_t gpus);
 double least_seconds(const CollectiveEvent& event, const ClusterSpec& cluster);
 
 /// None where the catalogue has no rates of the GPU.
-std::optional<StepTime> step_time(const std::vector<StepPhase>& step, const ClusterSpec& cluster);
+std::optional<StepTime> step_time(const std::vector<StepPhase>& step, const ClusterSpec& cluster, bool tf32);
 
 }  // namespace qlp

@@ -32,9 +32,6 @@ void check_training(const JobSpec& job, const Zero& plan, Diagnostics& refusals)
         "ZeRO-3 frees parameters between the forward pass and its repetition, which checkpointing without reentrance "
         "stops at: 'Recomputed values for the following tensors have different metadata than during the forward pass'",
         "training.gradient_checkpointing", "set use_reentrant to true"));
-  if (job.training.saves_model || job.training.evaluation)
-    refusals.push_back(refusal("not-supported", "evaluation and saving under ZeRO-3 are not worked out yet", "training",
-                               "leave save and evaluation out"));
   const auto dtype = zero_module_dtype(job.training, plan);
   if (dtype == DType::float16 || (!dtype && job.dtype != DType::float32))
     refusals.push_back(refusal("not-supported", "ZeRO-3 is worked out for bf16, and for weights in float32, only",

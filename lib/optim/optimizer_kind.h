@@ -54,7 +54,13 @@ struct StableAdamW {
   friend bool operator==(const StableAdamW&, const StableAdamW&) = default;
 };
 
-using OptimizerKind = std::variant<AdamW, Sgd, Adagrad, RmsProp, Adafactor, Bitsandbytes, ScheduleFree, StableAdamW>;
+/// torch.optim.Muon, with Nesterov's momentum
+struct Muon {
+  friend bool operator==(const Muon&, const Muon&) = default;
+};
+
+using OptimizerKind =
+    std::variant<AdamW, Sgd, Adagrad, RmsProp, Adafactor, Bitsandbytes, ScheduleFree, StableAdamW, Muon>;
 
 /// What differs between library versions.
 struct OptimizerBehaviour {

@@ -42,6 +42,7 @@ struct TrainingSpec {
   GradientCheckpointing gradient_checkpointing = GradientCheckpointing::none;
   bool bf16 = false;  ///< mixed_precision: bf16
   bool fp16 = false;  ///< mixed_precision: fp16, which scales the loss
+  bool tf32 = false;  ///< products of float32 operands may round them (torch.backends.cuda.matmul.allow_tf32)
   bool mixed_precision() const { return bf16 || fp16; }
   DType autocast_dtype() const { return fp16 ? DType::float16 : DType::bfloat16; }
   NamedOptimizer optimizer{};

@@ -42,6 +42,8 @@ class StackProfile {
   bool trainer_has_schedule_free_radam() const { return v_.transformers >= Version{4, 51, 0}; }
   /// The Trainer knows stable_adamw. transformers 4.54 (huggingface/transformers 39446).
   bool trainer_has_stable_adamw() const { return v_.transformers >= Version{4, 54, 0}; }
+  /// torch/optim/_muon.py, 2.9.
+  bool torch_has_muon() const { return v_.torch >= Version{2, 9, 0}; }
   /// bitsandbytes/optim/ademamix.py, 0.44.
   bool bnb_has_ademamix() const { return v_.bitsandbytes >= Version{0, 44, 0}; }
   /// Optimizers take states of another dtype than the gradients: so in torch 2.14, not in 2.8

@@ -157,7 +157,7 @@ Result<std::string> explain_text(const Report& report, std::string_view plan_nam
     if (plan->host) out += "GiB: " + host_text(*plan->host) + "\n\n";
     out += categories_text(rank->peak.categories, options.colors) + "\n";
     out += peak_line(rank->peak.phase_label, rank->peak.figures) + inventory_text(rank->top_tensors, options.top);
-    const std::string step = step_text(*plan, report.job.cluster, options.colors);
+    const std::string step = step_text(*plan, report.job, options.colors);
     return step.empty() ? out : out + "\n" + step;
   }
   const auto phase = std::ranges::find(rank->phases, *options.phase, &PhaseReport::name);

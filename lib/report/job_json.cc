@@ -99,6 +99,7 @@ Json training_json(const TrainingSpec& training) {
            {"gradient_accumulation_steps", training.gradient_accumulation_steps},
            {"sync_each_batch", training.sync_each_batch},
            {"gradient_checkpointing", checkpointing_json(training.gradient_checkpointing)},
+           {"tf32", training.tf32},
            {"mixed_precision", training.bf16   ? "bf16"
                                : training.fp16 ? "fp16"
                                                : "no"},

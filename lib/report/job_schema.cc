@@ -109,6 +109,7 @@ std::string_view job_schema() {
               ]
             },
             "mixed_precision": {"enum": ["bf16", "fp16", "no"]},
+            "tf32": {"type": "boolean"},
             "optimizer": {"type": "string"},
             "max_grad_norm": {"type": "number"},
             "attn_implementation": {"type": "string"},

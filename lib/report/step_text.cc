@@ -22,18 +22,19 @@ void add_row(TextTable& table, const std::string& phase, const std::string& time
 }
 
 /// "compute 0.81 s = 8.05e+14 operations in bfloat16 / 989 TFLOP/s"
-std::string compute_line(const StepTime& time, const GpuRates& rates) {
+std::string compute_line(const StepTime& time, const GpuRates& rates, bool tf32) {
   std::string sum;
   for (const DTypeInfo& row : kDTypes) {
     const double operations = time.operations[static_cast<std::size_t>(row.dtype)];
     if (operations == 0) continue;
-    sum += (sum.empty() ? "" : " + ") + three_digits(operations) + " operations in " + std::string{row.name} + " / " +
-           three_digits(flops_of(row.dtype, rates) / 1e12) + " TFLOP/s";
+    sum += (sum.empty() ? "" : " + ") + three_digits(operations) + " operations in " + std::string{row.name} +
+           (tf32 && row.dtype == DType::float32 ? " (tf32) / " : " / ") +
+           three_digits(flops_of(row.dtype, rates, tf32) / 1e12) + " TFLOP/s";
   }
   return "compute " + three_digits(time.terms.compute) + " s = " + sum;
 }
 
-std::string terms_text(const StepTime& time, const ClusterSpec& cluster, bool colors) {
+std::string terms_text(const StepTime& time, const JobSpec& job, bool colors) {
   std::string out = "optimizer step: at least " + three_digits(time.lower_bound) +
                     " s, if in each phase all but the longest term is hidden\n";
   TextTable table{{"phase", "times", "compute s", "memory s", "communication s", "host copies s", "at least s"}, 1};
@@ -41,8 +42,8 @@ std::string terms_text(const StepTime& time, const ClusterSpec& cluster, bool co
     add_row(table, phase.phase, std::to_string(phase.times), phase.terms, phase.terms.longest());
   add_row(table, "step", "", time.terms, time.lower_bound);
   out += table.text(colors);
-  const GpuRates& rates = cluster.gpu.rates;
-  out += wrapped(compute_line(time, rates), 2) + "\n";
+  const GpuRates& rates = job.cluster.gpu.rates;
+  out += wrapped(compute_line(time, rates, job.training.tf32), 2) + "\n";
   out += wrapped("memory " + three_digits(time.terms.memory) + " s = " + gib(time.memory) + " GiB / " +
                      three_digits(rates.memory_bytes / 1e9) +
                      " GB/s: weights are read in every pass, gradients written; the optimizer reads these and reads "
@@ -77,11 +78,11 @@ std::string collectives_text(const Communication& communication, const ClusterSp
 
 }  // namespace
 
-std::string step_text(const PlanReport& plan, const ClusterSpec& cluster, bool colors) {
+std::string step_text(const PlanReport& plan, const JobSpec& job, bool colors) {
   std::string out;
-  if (plan.step_time) out += terms_text(*plan.step_time, cluster, colors);
+  if (plan.step_time) out += terms_text(*plan.step_time, job, colors);
   const Communication& communication = plan.communication;
-  if (!communication.collectives.empty()) out += "\n" + collectives_text(communication, cluster, colors);
+  if (!communication.collectives.empty()) out += "\n" + collectives_text(communication, job.cluster, colors);
   return out;
 }
 

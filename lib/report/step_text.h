@@ -8,6 +8,6 @@
 namespace qlp {
 
 /// Empty for a plan that neither communicates nor has a bound.
-std::string step_text(const PlanReport& plan, const ClusterSpec& cluster, bool colors);
+std::string step_text(const PlanReport& plan, const JobSpec& job, bool colors);
 
 }  // namespace qlp

@@ -4,6 +4,7 @@
 
 #include "optim/weight_decay.h"
 #include "tensor/collective.h"
+#include "tensor/factories.h"
 
 namespace qlp {
 namespace {
@@ -25,6 +26,20 @@ void ZeroRuntime::prepare(Context& ctx, CausalLm& model) {
   for (const Parameter* parameter : model.parameters())
     communicate(ctx, Collective::broadcast, options_.group(), parameter->tensor);
   optimizer_ = std::make_unique<ZeroOptimizer>(ctx, groups_of(model, options_.norms_decay), options_);
+}
+
+/// clone_tensors_for_torch_save (deepspeed/checkpoint/utils.py): every rank copies the whole model to the host, frozen
+/// parameters and quant states too; the first one writes.
+StateDict ZeroRuntime::state_dict(Context& ctx, CausalLm& model, bool /*keeps*/) {
+  const StateDict on_device = ShardingRuntime::state_dict(ctx, model, true);
+  StateDict out;
+  for (const StateDictEntry& entry : on_device.entries) {
+    if (const auto& quant = entry.parameter->quant)
+      for (const Tensor& statistics : {quant->absmax, quant->code, quant->nested_absmax, quant->nested_code})
+        if (statistics.defined()) out.clones.push_back(to_host(ctx, statistics));
+    out.entries.push_back({entry.parameter, to_host(ctx, entry.tensor)});
+  }
+  return out;
 }
 
 void ZeroRuntime::begin_micro_step(Context& ctx, bool sync) {

@@ -16,6 +16,7 @@ class ZeroRuntime final : public ZeroEngine {
   void prepare(Context& ctx, CausalLm& model) override;
   /// The partitions of the flat groups.
   std::vector<TrainedTensor> trained(CausalLm&) override { return optimizer_->trained(); }
+  StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
 
  private:
   void finish_backward(Context& ctx) override;

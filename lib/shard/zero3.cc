@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "optim/weight_decay.h"
+#include "shard/zero3_gather.h"
 #include "tensor/collective.h"
 #include "tensor/factories.h"
 
@@ -63,6 +64,27 @@ void Zero3Runtime::begin_micro_step(Context& ctx, bool sync) {
 void Zero3Runtime::zero_grad(Context& ctx, const std::vector<Tensor>& parameters) {
   ShardingRuntime::zero_grad(ctx, parameters);
   optimizer_->drop_unwaited();
+}
+
+/// _zero3_consolidated_16bit_state_dict: module by module the parameters are gathered, copied to the host by the first
+/// rank, broadcast by it and cut again; what persists is gathered once all are cut.
+StateDict Zero3Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
+  coordinator_->release_all(ctx);
+  StateDict out;
+  model.visit([&](Module& module) {
+    const std::vector<Zero3Param*>& params = coordinator_->params_of(&module);
+    if (params.empty()) return;
+    if (params.size() == 1) params.front()->all_gather(ctx);
+    if (params.size() > 1) gather_blocking(ctx, params, options_);
+    if (keeps)
+      for (const auto& own : module.own_parameters()) out.entries.push_back({own.get(), to_host(ctx, own->tensor)});
+    for (Zero3Param* param : params) {
+      communicate(ctx, Collective::broadcast, options_.group(), param->tensor());
+      param->free(ctx);
+    }
+  });
+  optimizer_->gather_persistent(ctx);
+  return out;
 }
 
 /// The modules around the decoder have hooks, too: the model for causal language modelling, or those that PEFT puts

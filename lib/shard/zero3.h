@@ -24,6 +24,7 @@ class Zero3Runtime final : public ZeroEngine, public ParameterCutter {
   CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                          const Tensor& num_items, const RunOptions& options) override;
   void zero_grad(Context& ctx, const std::vector<Tensor>& parameters) override;
+  StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
   /// The master weights of the sub groups.
   std::vector<TrainedTensor> trained(CausalLm&) override { return optimizer_->trained(); }
 

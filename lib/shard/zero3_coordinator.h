@@ -32,6 +32,8 @@ class Zero3Coordinator {
   /// A module reads the parameter of another one: in the forward pass that gathers it if it is not there, and from then
   /// on it counts as the module's own (ZeROOrderedDict, register_external_parameter).
   void read_outside(Context& ctx, const Module& reader, const Parameter& parameter);
+  /// The parameters that a module reads: its own, and those that it shares.
+  const std::vector<Zero3Param*>& params_of(const Module* module) const;
   /// The parameter that this tensor is; null for any other.
   Zero3Param* param_of(const Tensor& tensor) const;
 
@@ -42,7 +44,6 @@ class Zero3Coordinator {
     std::int64_t step;
   };
 
-  const std::vector<Zero3Param*>& params_of(const Module* module) const;
   void check_trace(Context& ctx, const Module* module);
   void make_param_order();
   void prefetch(Context& ctx, const std::vector<Zero3Param*>& fetched);

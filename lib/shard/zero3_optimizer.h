@@ -23,6 +23,8 @@ class Zero3Optimizer {
   Zero3Gradients& gradients() { return *gradients_; }
   /// Clips, updates the parts of this rank, and gathers what persists.
   void step(Context& ctx, Optimizer& optimizer);
+  /// After a step, and after a model was saved.
+  void gather_persistent(Context& ctx);
   /// What gatherings that nobody waits for hold goes with the first collective after c10d's watchdog has looked, which
   /// it does every 100 ms (ProcessGroupNCCL.cpp, shelvesToUnstash_): a race, which is taken to be over after the step.
   void drop_unwaited() { unwaited_.clear(); }
@@ -35,7 +37,6 @@ class Zero3Optimizer {
   void take_norm(Context& ctx);
   void prepare_gradient(Context& ctx, std::size_t group);
   void clip(Context& ctx) const;
-  void gather_persistent(Context& ctx);
 
   Zero3Options options_;
   Zero3Coordinator& coordinator_;

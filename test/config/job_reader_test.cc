@@ -67,6 +67,7 @@ TEST_CASE("config/job_reader: a short job has every default, and each is told") 
                     "training.gradient_accumulation_steps",
                     "training.gradient_checkpointing",
                     "training.mixed_precision",
+                    "training.tf32",
                     "training.optimizer",
                     "training.max_grad_norm",
                     "training.attn_implementation",

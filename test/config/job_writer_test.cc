@@ -81,6 +81,7 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
                               .sync_each_batch = true,
                               .gradient_checkpointing = GradientCheckpointing::reentrant,
                               .bf16 = true,
+                              .tf32 = true,
                               .optimizer = named_optimizer("paged_adamw_8bit"),
                               .max_grad_norm = 0.3,
                               .attention = Attention::flash_attention_2,

@@ -71,6 +71,21 @@ TEST_CASE("estimate/optimizer_rules: what came with later versions") {
   CHECK(refused(job, "schedule_free_adamw", "single").empty());
 }
 
+TEST_CASE("estimate/optimizer_rules: Muon takes whole matrices alone") {
+  JobSpec lora = small_lora_job(small_model(Family::llama));
+  CHECK(refused(lora, "muon", "single").empty());
+  CHECK(refused(lora, "muon", "ddp").empty());
+  CHECK(refused(lora, "muon", "fsdp1-full-shard") == "muon-on-flat-parameters");
+  CHECK(refused(lora, "muon", "zero2") == "muon-on-flat-parameters");
+  CHECK(refused(lora, "muon", "fsdp2") == "muon-on-dtensor");
+  CHECK(refused(small_job(small_model(Family::llama)), "muon", "single") == "muon-on-vectors");
+  lora.adapter->use_dora = true;
+  CHECK(refused(lora, "muon", "single") == "muon-on-vectors");
+  lora.adapter->use_dora = false;
+  lora.stack.torch = Version{2, 8, 0};
+  CHECK(refused(lora, "muon", "single") == "optimizer-not-in-stack");
+}
+
 TEST_CASE("estimate/optimizer_rules: on the host, torch's plain ones only") {
   JobSpec job = small_lora_job(small_model(Family::llama));
   const ShardingPlan plan = Fsdp1{.cpu_offload = true};

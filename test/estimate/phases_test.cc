@@ -107,6 +107,34 @@ TEST_CASE("estimate/phases: saving gathers unit by unit under FSDP1, parameter b
   CHECK(phase(run(job, kFsdp1), "save").host_peak == Bytes{1299599360 + 525340672});
 }
 
+TEST_CASE("estimate/phases: evaluation and saving under ZeRO, as DeepSpeed 0.18.3 ran them") {
+  JobSpec job = two_layers(4);
+  job.adapter = lora();
+  job.adapter->r = 8;
+  job.training.seq_len = 256;
+  job.training.optimizer = named_optimizer("adamw_torch");
+  job.training.evaluation = EvaluationSpec{.per_device_eval_batch_size = 2, .num_samples = 24};
+  job.training.saves_model = true;
+  job.loading = Loading::gpu;
+  const PlanReport whole = run(job, {"zero2", Zero{.stage = 2}});
+  CHECK(phase(whole, "evaluation").peak.requested == Bytes{1450070500});
+  CHECK(phase(whole, "evaluation").held.requested == Bytes{789188676});
+  CHECK(phase(whole, "save").peak.requested == Bytes{789188676});
+  CHECK(phase(whole, "save").host_peak >= Bytes{768626688});  // every rank takes all of it to the host
+
+  job.loading = Loading::cpu;
+  job.training.gradient_checkpointing = GradientCheckpointing::reentrant;
+  Zero stage3{.stage = 3, .overlap_comm = true};
+  job.plans = {{"zero3", stage3}};
+  CHECK(estimate(job).plans.front().refusals.front().code == "zero3-own-checkpoint");
+  stage3.stage3_gather_16bit_weights_on_model_save = true;
+  const PlanReport cut = run(job, {"zero3", stage3});
+  CHECK(phase(cut, "evaluation").peak.requested == Bytes{2642931689});
+  CHECK(phase(cut, "evaluation").held.requested == Bytes{1982049865});  // what was fetched last is not freed
+  CHECK(phase(cut, "save").held.requested == Bytes{1213443657});
+  CHECK(phase(cut, "save").host_peak >= Bytes{768626688});
+}
+
 TEST_CASE("estimate/phases: only the first rank holds the gathered model, on the host") {
   JobSpec job = two_layers(4);
   job.training.saves_model = true;

@@ -71,7 +71,7 @@ TEST_CASE("estimate/step_time: between nodes each GPU has its port") {
   CHECK(seconds_of(Collective::send, 2, 1, slow) == doctest::Approx(8.0 / 450));
 }
 
-TEST_CASE("estimate/step_time: an unknown GPU has no bound") { CHECK_FALSE(step_time({}, ClusterSpec{})); }
+TEST_CASE("estimate/step_time: an unknown GPU has no bound") { CHECK_FALSE(step_time({}, ClusterSpec{}, false)); }
 
 TEST_CASE("estimate/step_time: the bound is the longest term of each phase, as often as it comes") {
   const ClusterSpec a100 = nodes_of("A100 SXM4 80GB", 1);
@@ -81,7 +81,7 @@ TEST_CASE("estimate/step_time: the bound is the longest term of each phase, as o
   update.work.memory_bytes = 2'039'000'000;
   update.work.device_to_host_bytes = 64'000'000'000;
   update.work.host_to_device_bytes = 32'000'000'000;
-  const auto time = step_time({forward, update, forward}, a100);
+  const auto time = step_time({forward, update, forward}, a100, false);
   REQUIRE(time);
   CHECK(time->terms.compute == doctest::Approx(6e-3));
   CHECK(time->terms.memory == doctest::Approx(6e-4 + 1e-3));
@@ -89,6 +89,23 @@ TEST_CASE("estimate/step_time: the bound is the longest term of each phase, as o
   CHECK(time->lower_bound == doctest::Approx(6e-3 + 2.0));
   REQUIRE(time->phases.size() == 2);
   CHECK(time->phases[0].times == 6);
+}
+
+TEST_CASE("estimate/step_time: tf32 quickens products of float32, and those alone, from Ampere on") {
+  JobSpec job = small_job(small_model(Family::llama));
+  job.dtype = DType::float32, job.training.bf16 = false;
+  const double plain = time_of(job, {"single", Single{}}).terms.compute;
+  job.training.tf32 = true;
+  CHECK(time_of(job, {"single", Single{}}).terms.compute == doctest::Approx(plain * 19.5 / 156));
+  job.training.bf16 = true;
+  const double mixed = time_of(job, {"single", Single{}}).terms.compute;
+  job.training.tf32 = false;
+  CHECK(time_of(job, {"single", Single{}}).terms.compute == mixed);
+
+  job.training.tf32 = true;
+  job.cluster.gpu = *find_gpu("Tesla T4");
+  job.plans = {{"single", Single{}}};
+  CHECK(estimate(job).plans.front().refusals.front().code == "tf32-before-ampere");
 }
 
 TEST_CASE("estimate/step_time: a full fine-tune multiplies every weight three times") {
