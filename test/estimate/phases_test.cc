@@ -113,7 +113,7 @@ TEST_CASE("estimate/phases: evaluation and saving under ZeRO, as DeepSpeed 0.18.
   job.adapter->r = 8;
   job.training.seq_len = 256;
   job.training.optimizer = named_optimizer("adamw_torch");
-  job.training.evaluation = EvaluationSpec{.per_device_eval_batch_size = 2, .num_samples = 24};
+  job.training.evaluation = EvaluationSpec{.per_device_eval_batch_size = 2, .num_samples = 96};
   job.training.saves_model = true;
   job.loading = Loading::gpu;
   const PlanReport whole = run(job, {"zero2", Zero{.stage = 2}});
