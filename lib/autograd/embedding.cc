@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "autograd/record.h"
 #include "tensor/collective.h"
@@ -64,17 +65,20 @@ struct EmbeddingBackward final : Node {
   void release() override { indices.release(); }
 };
 
-/// DTensor's: torch/distributed/tensor/_ops/_embedding_ops.py; torch 2.14.
+/// DTensor's: torch/distributed/tensor/_ops/_embedding_ops.py; torch 2.14. The gradient is that of the whole table, and
+/// is cut where it meets another tensor.
 struct VocabParallelBackward final : Node {
   using Node::Node;
   SavedTensor indices;
+  bool tied = false;
   Tensor full;  ///< outlives the cut, which is added to another gradient of a tied table before this one goes
   Shape part, whole;
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor at = indices.unpack(ctx);
-    full = embedding_dense_backward(ctx, grads[0], at, whole);
+    Tensor gradient = embedding_dense_backward(ctx, grads[0], at, whole);
     Grads out;
-    out.push_back(empty(ctx, part, grads[0].dtype(), Op::contiguous));
+    out.push_back(tied ? empty(ctx, part, grads[0].dtype(), Op::contiguous) : gradient.narrow(0, 0, part[0]));
+    if (tied) full = std::move(gradient);
     return out;
   }
   void release() override { indices.release(); }
@@ -93,9 +97,11 @@ Tensor mask_ids(Context& ctx, const Tensor& indices, Tensor& outside) {
 
 }  // namespace
 
-Tensor vocab_parallel_embedding(Context& ctx, const Tensor& indices, const Tensor& weight, const RankGroup& group) {
+Tensor vocab_parallel_embedding(Context& ctx, const Tensor& indices, const Tensor& weight, const RankGroup& group,
+                                bool tied) {
   const auto node = record<VocabParallelBackward>(ctx, weight);
   if (node) {
+    node->tied = tied;
     node->part = weight.shape(), node->whole = weight.shape().with(0, weight.size(0) * group.size);
     node->indices.save(ctx, indices);
   }

@@ -10,7 +10,9 @@ namespace qlp {
 Tensor embedding(Context& ctx, const Tensor& indices, const Tensor& weight);
 
 /// The same where each rank of `group` has part of the rows: lookups of other ranks' rows are masked, and the parts are
-/// summed. The gradient is made for the whole table, on every rank, then cut.
-Tensor vocab_parallel_embedding(Context& ctx, const Tensor& indices, const Tensor& weight, const RankGroup& group);
+/// summed. The gradient is made for the whole table, on every rank; it stays whole until it is used, or until it meets
+/// that of a tied head.
+Tensor vocab_parallel_embedding(Context& ctx, const Tensor& indices, const Tensor& weight, const RankGroup& group,
+                                bool tied);
 
 }  // namespace qlp

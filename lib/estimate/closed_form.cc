@@ -12,6 +12,7 @@
 #include "estimate/held_weights.h"
 #include "estimate/held_zero.h"
 #include "estimate/optimizer_state.h"
+#include "estimate/parallel_rules.h"
 #include "estimate/weight_list.h"
 #include "estimate/zero3_plan.h"
 #include "plan/fsdp1_setup.h"
@@ -143,7 +144,11 @@ class Flat {
 class ByRows {
  public:
   ByRows(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack)
-      : job_(job), plan_(plan), ranks_(shard_ranks(job, plan)), rank_(rank % ranks_), quant_(stack.quant()) {
+      : job_(job),
+        plan_(plan),
+        ranks_(shard_ranks(job, plan)),
+        rank_(shard_place(job, plan, rank)),
+        quant_(stack.quant()) {
     param_dtype_ = precision_of(job, plan).param_dtype;
     upcast_ = upcast_of(job, plan, stack);
     // A tied table is in the unit of the embedding and in that of the head, once a copy is trained beside it.
@@ -243,11 +248,32 @@ Bytes cublas_workspaces(const JobSpec& job, const StackProfile& stack) {
   return Bytes{large ? kLarge : kSmall} * 1024 * kThreads;
 }
 
+/// What arrives from the stages before and after, for each microbatch (torch.distributed.pipelining, stage.py).
+Bytes pipeline_buffers(const JobSpec& job, const ModelSlice& slice) {
+  const TrainingSpec& training = job.training;
+  const bool widened = job.quantization && job.quantization->prepare_kbit && !job.quantization->trl_bf16_cast;
+  const std::int64_t neighbours = (slice.first() ? 0 : 1) + (slice.last() ? 0 : 1);
+  const std::int64_t hidden = training.micro_batch_size * training.seq_len * job.model.hidden_size;
+  return bytes_of(neighbours * training.gradient_accumulation_steps * hidden, widened ? DType::float32 : job.dtype);
+}
+
 /// The scale of the loss and the count of steps since it grew (torch.amp.GradScaler): a float and an integer.
 Bytes loss_scale() { return Bytes{4 + 4}; }
 
+/// The weights of a stage: its layers; the embedding on the first one, norm and head on the last.
+Weights weights_of(const JobSpec& job, std::int64_t rank, const StackProfile& stack) {
+  Weights weights = list_weights(job, stack.load());
+  const ModelSlice slice = slice_of(job, rank);
+  const std::int64_t layers = job.model.num_hidden_layers;
+  std::erase_if(weights, [&](const ListedWeight& weight) {
+    if (weight.layer == ListedWeight::kOutsideLayers) return weight.embedding ? !slice.first() : !slice.last();
+    return weight.layer < slice.first_layer(layers) || weight.layer >= slice.end_layer(layers);
+  });
+  return weights;
+}
+
 Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
-  const Weights weights = list_weights(job, stack.load());
+  const Weights weights = weights_of(job, rank, stack);
   Held held;
   std::optional<DType> cast_buffers;
   bool scales_on_gpu = job.training.fp16;
@@ -279,6 +305,7 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
                         }},
              plan);
   of(held, Category::parameters) += buffers(job, stack, cast_buffers);
+  of(held, Category::communication_buffers) += pipeline_buffers(job, slice_of(job, rank));
   of(held, Category::quant_state) += quant_state(job, weights, stack.quant());
   if (stack.adds_loss_in_place()) of(held, Category::logits_and_loss) += bytes_of(1, DType::float32);
   of(held, Category::workspace) += cublas_workspaces(job, stack);

@@ -8,6 +8,7 @@
 #include "base/rounding.h"
 #include "estimate/attention_rules.h"
 #include "estimate/expert_rules.h"
+#include "estimate/fsdp2_plan.h"
 #include "estimate/loss_rules.h"
 #include "estimate/model_options.h"
 #include "estimate/optimizer_rules.h"
@@ -85,6 +86,7 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
   options.averages_tokens = stack.averages_tokens();
   options.norms_decay = stack.norms_decay(job.model.family);
   options.adds_loss_in_place = stack.adds_loss_in_place();
+  options.epoch_is_function = stack.epoch_is_function();
   options.clips = training.max_grad_norm > 0 || stack.always_works_out_norm();
   options.autocast = training.mixed_precision();
   options.outputs_to_fp32 = training.mixed_precision();
@@ -94,6 +96,7 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
   options.run.checkpointing = static_cast<Checkpointing>(training.gradient_checkpointing);
   options.run.input_requires_grad = job.adapter && training.gradient_checkpointing != GradientCheckpointing::none;
   options.run.behaviour = model_behaviour(job, stack);
+  options.tensor_parallel.size = job.cluster.mesh.tp;
   if (training.evaluation) options.evaluation = evaluation_options(job, ranks);
   options.evaluation_counts_items = stack.evaluation_counts_items();
   return options;
@@ -119,13 +122,17 @@ PipelineOptions pipeline_options(const JobSpec& job, std::int64_t rank) {
 }
 
 LoadOptions load_options(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
-  const bool first_loads_for_all = loading_under(job.loading, plan) == Loading::rank0 && loads_ram_efficiently(plan);
+  const bool first_loads_for_all = loading_under(job, plan) == Loading::rank0 && loads_ram_efficiently(plan);
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  const bool in_shards = shards_at_load(job, plan);
   return {.dtype = job.dtype,
           .path = load_path(job, plan),
           .behaviour = stack.load(),
           .world_size = job.cluster.world_size,
           .checkpoint_dtype = job.model.checkpoint_dtype.value_or(job.dtype),
           .keeps_on_host = !first_loads_for_all || rank % job.cluster.gpus_per_node == 0,
+          .shards = in_shards ? shard_ranks(job, *fsdp2) : 1,
+          .shard = in_shards ? shard_place(job, *fsdp2, rank) : 0,
           .capacity = job.cluster.gpu.capacity.count()};
 }
 
@@ -149,9 +156,10 @@ Result<DryRun> dry_run(const JobSpec& job, const ShardingPlan& plan, std::int64_
 
 Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, RunExtent extent,
                         const Machine& machine) {
-  if (std::holds_alternative<Single>(plan) && job.cluster.world_size > 1) {  // one process, whatever else is idle
+  // One replica, whatever else is idle.
+  if (std::holds_alternative<Single>(plan) && job.cluster.world_size > job.cluster.mesh.ranks_of_replica()) {
     JobSpec alone = job;
-    alone.cluster.world_size = 1;
+    alone.cluster.world_size = job.cluster.mesh.ranks_of_replica();
     return run_rank(alone, plan, rank, extent, machine);
   }
   const StackProfile stack(job.stack);
@@ -191,16 +199,15 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
     load(ctx, *model, loading, quantizer ? &*quantizer : nullptr, dynamic_cast<ParameterCutter*>(sharding.get()));
     begin_phase("adapter");
     {
-      const bool on_gpu = loading.path == LoadPath::gpu || loading.path == LoadPath::in_parts;
+      const bool on_gpu =
+          loading.path == LoadPath::gpu || loading.path == LoadPath::in_parts || loading.path == LoadPath::sharded;
       const Scoped place(ctx.place, on_gpu ? Place::device : Place::host);
       prepare_model(ctx, *model, job, stack);
     }
-    const bool one_replica = std::holds_alternative<Single>(plan);
-    TrainerOptions training = trainer_options(
-        job, one_replica ? job.cluster.mesh.ranks_of_replica() : job.cluster.world_size, machine, stack);
+    TrainerOptions training = trainer_options(job, job.cluster.world_size, machine, stack);
     training.pipeline = pipeline_options(job, rank);
     training.rank = rank;
-    adjust_to_plan(training, plan, stack);
+    adjust_to_plan(training, job, plan, stack);
     Trainer trainer(*model, *sharding, training, begin_phase);
     trainer.prepare(ctx);
     if (extent == RunExtent::whole) trainer.train(ctx);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/refusal.h"
+#include "estimate/sharded_load.h"
 #include "model/target_matching.h"
 #include "plan/loading.h"
 
@@ -49,14 +50,14 @@ void check_ignored(const JobSpec& job, const Fsdp2& plan, const StackProfile& st
     refusals.push_back(refusal("fsdp2-ignored-upcast",
                                "accelerate before 1.13 casts the packed 4-bit weights that are left out to float32",
                                "stack.accelerate", "take accelerate 1.13 or newer"));
-  if (loading_under(job.loading, plan) == Loading::rank0)
+  if (loading_under(job, plan) == Loading::rank0)
     refusals.push_back(refusal("fsdp2-ignored-loading",
                                "RAM-efficient loading gives only sharded parameters their weights", "model.loading",
                                "set loading to gpu or cpu"));
 }
 
 bool loads_state_dict(const JobSpec& job, const Fsdp2& plan) {
-  return load_path(job, plan) == LoadPath::host && loading_under(job.loading, plan) == Loading::rank0;
+  return load_path(job, plan) == LoadPath::host && loading_under(job, plan) == Loading::rank0;
 }
 
 void check_loading(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack, Diagnostics& refusals) {
@@ -165,14 +166,20 @@ std::optional<DType> policy_dtype(const std::optional<PolicyDType>& chosen, cons
 }  // namespace
 
 std::int64_t shard_ranks(const JobSpec& job, const Fsdp2& plan) {
-  if (!plan.hybrid) return job.cluster.world_size;
-  return plan.dp_shard_size > 0 ? plan.dp_shard_size : std::min(job.cluster.gpus_per_node, job.cluster.world_size);
+  const std::int64_t tp = job.cluster.mesh.tp;
+  if (!plan.hybrid) return job.cluster.world_size / tp;
+  if (plan.dp_shard_size > 0) return plan.dp_shard_size;
+  return std::max<std::int64_t>(1, std::min(job.cluster.gpus_per_node, job.cluster.world_size) / tp);
+}
+
+std::int64_t shard_place(const JobSpec& job, const Fsdp2& plan, std::int64_t rank) {
+  return rank / job.cluster.mesh.tp % shard_ranks(job, plan);
 }
 
 /// accelerate dataclasses.py, set_mixed_precision: all three dtypes alike.
 MixedPrecisionPolicy precision_of(const JobSpec& job, const Fsdp2& plan) {
-  std::optional<DType> automatic;
-  if (job.training.mixed_precision()) automatic = job.training.autocast_dtype();
+  std::optional<DType> automatic;  // transformers' own has none: fsdp_mixed_precision of a DistributedConfig
+  if (job.training.mixed_precision() && !shards_at_load(job, plan)) automatic = job.training.autocast_dtype();
   return {.param_dtype = policy_dtype(plan.mp_policy.param_dtype, automatic),
           .reduce_dtype = policy_dtype(plan.mp_policy.reduce_dtype, automatic),
           .output_dtype = policy_dtype(plan.mp_policy.output_dtype, automatic),
@@ -180,6 +187,7 @@ MixedPrecisionPolicy precision_of(const JobSpec& job, const Fsdp2& plan) {
 }
 
 Fsdp2Upcast upcast_of(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack) {
+  if (shards_at_load(job, plan)) return Fsdp2Upcast::none;
   if (plan.casts_to_float32 && job.dtype != DType::float32) return Fsdp2Upcast::whole_model;
   if (!job.training.mixed_precision()) return Fsdp2Upcast::none;
   const Fsdp2Upcast upcast = stack.fsdp2_upcast();
@@ -200,6 +208,7 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
   if (!stack.has_fsdp2())
     refusals.push_back(refusal("fsdp2-not-in-stack", "FSDP2 needs torch 2.6 and accelerate 1.6 or newer", "stack",
                                "take an fsdp1 plan, or a newer stack"));
+  if (shards_at_load(job, plan)) return setup_at_load(job, plan, rank, stack);
   check_base(job, plan, stack, refusals);
   check_ignored(job, plan, stack, refusals);
   check_mesh(job, plan, refusals);
@@ -211,7 +220,7 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
   const std::int64_t ranks = shard_ranks(job, plan);
   Fsdp2Setup setup;
   setup.options = {.world_size = ranks,
-                   .rank = rank % ranks,
+                   .rank = shard_place(job, plan, rank),
                    .replicas = job.cluster.world_size / ranks,
                    .cpu_offload = plan.cpu_offload,
                    .pin_memory = plan.pin_memory,

@@ -18,6 +18,9 @@ struct Fsdp2Setup {
 /// Ranks over which a plan cuts parameters: all of the job, or those of a hybrid plan's shard dimension.
 std::int64_t shard_ranks(const JobSpec& job, const Fsdp2& plan);
 
+/// Where a rank stands among those.
+std::int64_t shard_place(const JobSpec& job, const Fsdp2& plan, std::int64_t rank);
+
 /// The MixedPrecisionPolicy of a plan.
 MixedPrecisionPolicy precision_of(const JobSpec& job, const Fsdp2& plan);
 

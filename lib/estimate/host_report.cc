@@ -45,7 +45,7 @@ std::vector<HostPhase> completed(const std::vector<HostPhase>& other, const std:
 }  // namespace
 
 bool host_differs_between_ranks(const JobSpec& job, const NamedPlan& plan) {
-  const bool first_loads = loading_under(job.loading, plan.plan) == Loading::rank0 && loads_ram_efficiently(plan.plan);
+  const bool first_loads = loading_under(job, plan.plan) == Loading::rank0 && loads_ram_efficiently(plan.plan);
   return processes_per_node(job, plan) > 1 && (first_loads || job.training.saves_model);
 }
 

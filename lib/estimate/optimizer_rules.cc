@@ -13,26 +13,29 @@ namespace {
 
 constexpr std::string_view kKey = "training.optimizer";
 
-/// fully_shard gives the optimizer DTensors.
+/// fully_shard and tensor parallelism give the optimizer DTensors.
 void check_dtensors(const NamedOptimizer& optimizer, Diagnostics& refusals) {
   const std::string key_path(kKey);
   if (std::holds_alternative<Bitsandbytes>(optimizer.kind))
     refusals.push_back(refusal("bnb-optimizer-on-dtensor",
-                               "bitsandbytes' optimizers do not take the DTensors that FSDP2 trains: 'Operator "
+                               "bitsandbytes' optimizers do not take the DTensors that are trained here: 'Operator "
                                "bitsandbytes.optimizer_update_32bit.default does not have a sharding strategy "
                                "registered' (bitsandbytes 1633)",
                                key_path, "take adamw_torch, or an fsdp1 plan"));
   if (std::holds_alternative<Adafactor>(optimizer.kind))
     refusals.push_back(refusal("adafactor-on-dtensor",
-                               "transformers' Adafactor adds the DTensors that FSDP2 trains to plain tensors: "
+                               "transformers' Adafactor adds the DTensors that are trained here to plain tensors: "
                                "'aten.add_.Tensor: got mixed torch.Tensor and DTensor'",
                                key_path, "take adamw_torch, or an fsdp1 plan"));
+}
+
+void check_after_construction(const NamedOptimizer& optimizer, Diagnostics& refusals) {
   if (std::holds_alternative<Adagrad>(optimizer.kind))
     refusals.push_back(refusal("fsdp2-adagrad",
                                "torch's Adagrad makes its sums before accelerate hands it the parameters of FSDP2: it "
                                "does not find them again (KeyError 'sum' in 2.8), or keeps those of the whole "
                                "parameters for good (2.14), which is not worked out yet",
-                               key_path, "take rmsprop, or an fsdp1 plan"));
+                               std::string(kKey), "take rmsprop, or an fsdp1 plan"));
 }
 
 /// Seen on whole parameters only.
@@ -122,7 +125,9 @@ void check_stack(const NamedOptimizer& optimizer, const StackProfile& stack, Dia
 Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
   Diagnostics refusals;
   const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
-  if (fsdp2 && fsdp2->ignored_params != Fsdp2Ignored::adapter) check_dtensors(job.training.optimizer, refusals);
+  const bool shards = fsdp2 && fsdp2->ignored_params != Fsdp2Ignored::adapter;
+  if (shards || job.cluster.mesh.tp > 1) check_dtensors(job.training.optimizer, refusals);
+  if (shards) check_after_construction(job.training.optimizer, refusals);
   if (fsdp2 && fsdp2->cpu_offload) check_offloaded(job.training.optimizer.kind, refusals);
   if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan)) {
     check_flat(job, *fsdp1, stack, refusals);

@@ -44,13 +44,21 @@ struct Communicators {
 /// _fsdp_init.py, _get_post_forward_mesh_info).
 std::vector<Communicators> communicators_of(const JobSpec& job, const Fsdp2& plan, const CommunicatorSpec& world) {
   std::vector<Communicators> all{{world}};
-  const std::int64_t ranks = shard_ranks(job, plan);
+  const std::int64_t ranks = shard_ranks(job, plan), tp = job.cluster.mesh.tp;
+  CommunicatorSpec shard = world;
+  shard.ranks = ranks;
+  shard.ranks_per_node = std::max<std::int64_t>(1, world.ranks_per_node / tp);
   if (plan.hybrid) {
-    CommunicatorSpec shard = world, replicas = world;
-    shard.ranks = ranks;
-    replicas.ranks = world.ranks / ranks, replicas.all_reduce = true;
-    replicas.ranks_per_node = std::max<std::int64_t>(1, world.ranks_per_node / ranks);
-    all.insert(all.end(), {{shard}, {replicas}});
+    CommunicatorSpec replicas = world;
+    replicas.ranks = world.ranks / tp / ranks, replicas.all_reduce = true;
+    replicas.ranks_per_node = std::max<std::int64_t>(1, shard.ranks_per_node / ranks);
+    all.push_back({replicas});
+  }
+  if ((plan.hybrid || tp > 1) && ranks > 1) all.push_back({shard});
+  if (tp > 1) {
+    CommunicatorSpec layers = world;
+    layers.ranks = tp, layers.all_reduce = true;
+    all.push_back({layers});
   }
   const auto* size = std::get_if<std::int64_t>(&plan.reshard_after_forward);
   if (size && *size > 1 && *size < ranks) {

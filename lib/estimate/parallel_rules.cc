@@ -59,6 +59,21 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
                  "leave lm_head out of target_modules");
 }
 
+/// Who shares layers and shards over data parallel ranks too: transformers itself, by fully_shard.
+void check_data_parallel(Rules& rules, const ShardingPlan& plan) {
+  if (std::holds_alternative<Ddp>(plan))  // parallelism_config.py, __post_init__
+    rules.refuse("tp-ddp", "accelerate's ParallelismConfig refuses tensor parallelism beside plain data parallelism",
+                 "plan fsdp2, or fsdp2-hsdp with dp_shard_size: 1, which keeps whole replicas");
+  if (std::holds_alternative<Fsdp1>(plan))  // parallelism_config.py, _validate_accelerator
+    rules.refuse("tp-fsdp1", "accelerate's ParallelismConfig is for FSDP2: FSDP1 knows nothing of layers that are cut",
+                 "plan fsdp2");
+  if (std::holds_alternative<Zero>(plan))
+    rules.refuse("tp-zero",
+                 "DeepSpeed's own tensor parallelism (autotp_size) beside ZeRO is not planned yet, and it takes no "
+                 "model that transformers has cut",
+                 "plan fsdp2");
+}
+
 /// torch.distributed.pipelining (stage.py, schedules.py of 2.14), as torchtitan drives it.
 void check_pipeline(Rules& rules, const ShardingPlan& plan) {
   const JobSpec& job = rules.job;
@@ -89,11 +104,7 @@ Diagnostics check_mesh(const JobSpec& job, const ShardingPlan& plan, const Stack
   if (mesh.cp > 1) rules.refuse("cp", "context parallelism is not planned yet", "cp: 1");
   if (mesh.ep > 1) rules.refuse("ep", "expert parallelism is not planned yet", "ep: 1");
   if (mesh.tp > 1) check_tensor_parallel(rules, stack);
-  if (mesh.tp > 1 && !std::holds_alternative<Single>(plan))
-    rules.refuse("tp-plan",
-                 "transformers shards the model over data parallel ranks by itself where it shards layers, which is "
-                 "not planned yet",
-                 "plan single, with tp as large as world_size");
+  if (mesh.tp > 1) check_data_parallel(rules, plan);
   if (mesh.pp > 1) check_pipeline(rules, plan);
   if (mesh != Mesh{} && (job.training.evaluation || job.training.saves_model))
     rules.refuse("mesh-phases", "evaluation and saving of a model that is cut are not planned yet",

@@ -6,6 +6,7 @@
 #include "estimate/fsdp2_plan.h"
 #include "estimate/zero3_plan.h"
 #include "estimate/zero_plan.h"
+#include "plan/loading.h"
 #include "shard/ddp.h"
 #include "shard/fsdp1.h"
 #include "shard/fsdp2_runtime.h"
@@ -64,9 +65,10 @@ Result<std::unique_ptr<ShardingRuntime>> make_runtime(const JobSpec& job, const 
       plan);
 }
 
-void adjust_to_plan(TrainerOptions& options, const ShardingPlan& plan, const StackProfile& stack) {
+void adjust_to_plan(TrainerOptions& options, const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
   // accelerate's prepare_model installs autocast and the conversion; _prepare_fsdp2 does neither (accelerator.py).
-  if (std::holds_alternative<Fsdp2>(plan)) options.autocast = options.outputs_to_fp32 = false;
+  if (std::holds_alternative<Fsdp2>(plan) && !shards_at_load(job, plan))
+    options.autocast = options.outputs_to_fp32 = false;
   if (std::holds_alternative<Fsdp1>(plan)) options.outputs_to_fp32 = false;  // converted within its root
   if (const auto* zero = std::get_if<Zero>(&plan)) {
     // DeepSpeed's engine casts the module instead, and scales the loss by a Python number.

@@ -17,6 +17,6 @@ Result<std::unique_ptr<ShardingRuntime>> make_runtime(const JobSpec& job, const 
                                                       const StackProfile& stack);
 
 /// What the Trainer does differently under this plan (autocast, conversion of outputs, where hooks stand).
-void adjust_to_plan(TrainerOptions& options, const ShardingPlan& plan, const StackProfile& stack);
+void adjust_to_plan(TrainerOptions& options, const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack);
 
 }  // namespace qlp

@@ -69,15 +69,23 @@ class Lister {
     weights_.back().dtype = dtype, weights_.back().trained = true;
   }
 
+  /// Of a layer that ranks share, the last weight is this rank's part: of its rows, or of their width.
+  void share_last(bool by_rows) {
+    ListedWeight& weight = weights_.back();
+    (by_rows ? weight.rows : weight.width) /= job_.cluster.mesh.tp;
+  }
+
   void table(std::string_view name, bool own) {
     const bool embedding = name == "model.embed_tokens";
     if (own) {
       add(WeightKind::table, model_.vocab_size, model_.hidden_size);
       weights_.back().dtype = table_dtype(), weights_.back().embedding = embedding;
+      share_last(true);
     }
     if (job_.adapter && is_saved_module(*job_.adapter, std::string(name))) {
       add_trained(WeightKind::saved_copy, model_.vocab_size, model_.hidden_size, trained_dtype(float_dtype()));
       weights_.back().embedding = embedding;
+      share_last(true);
     }
   }
 
@@ -91,7 +99,9 @@ class Lister {
     } else {
       add(WeightKind::matrix, out, in);
     }
-    if (bias) add(WeightKind::bias, out, 1), weights_.back().input = input;
+    const bool by_rows = !name.ends_with("o_proj") && !name.ends_with("down_proj");
+    share_last(by_rows);
+    if (bias) add(WeightKind::bias, out, 1), weights_.back().input = input, share_last(true);
     if (adapted) adapters(name, out, in, job_.quantization.has_value());
     if (!adapted || !job_.training.mixed_precision()) return input;
     // Under autocast nothing casts the sum; DoRA's part is in the dtype of its magnitude (peft/tuners/lora/bnb.py).
@@ -102,6 +112,7 @@ class Lister {
     const std::int64_t r = rank_for(*job_.adapter, name);
     add_trained(WeightKind::adapter, r, in, matrix_dtype(beside_4bit));
     add_trained(WeightKind::adapter, out, r, matrix_dtype(beside_4bit));
+    share_last(true);  // those of layers that are cut by their input features are refused
     if (!job_.adapter->use_dora) return;
     add_trained(WeightKind::adapter, out, 1, magnitude_dtype(beside_4bit));
     weights_.back().vector = true;

@@ -48,10 +48,10 @@ class Builder {
 
  private:
   std::unique_ptr<Embedding> embedding() const {
-    // With a head that is cut by rows of the vocabulary, a tied table is too (transformers distributed/mixin.py).
-    const std::int64_t ranks = spec_.tie_word_embeddings ? options_.slice.tp : 1;
+    // Whatever the plan of the model says (transformers distributed/mixin.py, init_parallel_plans).
+    const std::int64_t ranks = options_.slice.tp;
     auto table = std::make_unique<Embedding>("model.embed_tokens", spec_.vocab_size / ranks, spec_.hidden_size);
-    if (ranks > 1) table->share({MeshAxis::tp, ranks});
+    if (ranks > 1) table->share({MeshAxis::tp, ranks}, spec_.tie_word_embeddings);
     if (spec_.family == Family::gemma2 && options_.model_behaviour.embedding_scales_itself)
       table->keep_scale(embedding_scale());
     return table;

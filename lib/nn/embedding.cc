@@ -27,7 +27,7 @@ void Embedding::fill_buffers(Context& ctx) {
 
 Tensor Embedding::forward(Context& ctx, const Tensor& ids, EmbeddingOutput output) {
   return call(ctx, ids, [&](const Tensor& indices) {
-    Tensor out = group_.size > 1 ? vocab_parallel_embedding(ctx, indices, weight_->tensor, group_)
+    Tensor out = group_.size > 1 ? vocab_parallel_embedding(ctx, indices, weight_->tensor, group_, tied_)
                                  : embedding(ctx, indices, weight_->tensor);
     if (output.scale != 0) out = scale(ctx, out, output.scale);
     if (output.requires_grad) set_requires_grad(out, true);

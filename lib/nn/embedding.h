@@ -23,8 +23,10 @@ class Embedding final : public Module {
   Parameter& original() { return *own_parameters().front(); }
   /// Trains a copy of the table; the original stays, frozen (PEFT's modules_to_save).
   void train_copy();
-  /// Its rows are those of this rank; the others' lookups are added.
-  void share(const RankGroup& group) { group_ = group; }
+  /// Its rows are those of this rank; the others' lookups are added. `tied`: the head reads the same parameter.
+  void share(const RankGroup& group, bool tied) { group_ = group, tied_ = tied, weight_->mesh = LayerMesh::tp; }
+  /// The head has a parameter of its own again.
+  void untie() { tied_ = false; }
   /// The factor of its output is a buffer (Gemma of transformers 5).
   void keep_scale(double scale) { kept_scale_ = scale; }
   std::vector<ModuleBuffer> own_buffers() override;
@@ -33,6 +35,7 @@ class Embedding final : public Module {
  private:
   Parameter* weight_;
   double kept_scale_ = 0;  ///< 0: none
+  bool tied_ = false;
   RankGroup group_;
   Tensor scale_;
 };

@@ -16,10 +16,23 @@ Linear::Linear(std::string name, std::int64_t in, std::int64_t out, bool bias, P
   if (bias) bias_ = &add_parameter("bias", ParamRole::bias, {out});
 }
 
+void Linear::share(const TensorParallel& parallel) {
+  parallel_ = parallel;
+  if (parallel.style == TpStyle::none) return;
+  for (const auto& parameter : own_parameters()) parameter->mesh = LayerMesh::tp;
+}
+
 void Linear::tie(Parameter& shared) {
   own_parameters().clear();
   share_parameter(shared);
   weight_ = &shared;
+}
+
+void Linear::untie() {
+  const Parameter& shared = *weight_;
+  drop_shared_parameters();
+  weight_ = &add_parameter("weight", ParamRole::lm_head, shared.shape);
+  weight_->trainable = shared.trainable, weight_->mesh = shared.mesh, weight_->tensor = shared.tensor;
 }
 
 void Linear::train_copy() {

@@ -24,9 +24,11 @@ class Linear final : public LinearModule {
   Parameter& weight() override { return *weight_; }
   Parameter* bias() override { return bias_; }
   /// Its features are those of this rank.
-  void share(const TensorParallel& parallel) { parallel_ = parallel; }
+  void share(const TensorParallel& parallel);
   /// Uses the weight of another module from now on (tied embeddings).
   void tie(Parameter& shared);
+  /// Has a parameter of its own again, with the tensor that was shared.
+  void untie();
   /// Trains a copy of the weight; the original stays, frozen (PEFT's modules_to_save).
   void train_copy();
 

@@ -105,6 +105,7 @@ class Module {
  protected:
   Parameter& add_parameter(std::string leaf, ParamRole role, Shape shape);
   void share_parameter(Parameter& parameter) { shared_parameters_.push_back(&parameter); }
+  void drop_shared_parameters() { shared_parameters_.clear(); }
   void add_child(Module& child) { children_.push_back(&child); }
 
  private:

@@ -13,12 +13,16 @@
 
 namespace qlp {
 
+/// The mesh over which a layer is cut, beside that of data parallelism.
+enum class LayerMesh : std::uint8_t { none, tp };
+
 struct Parameter {
   std::string name;  ///< fully qualified
   ParamRole role = ParamRole::base_weight;
   Shape shape;  ///< of the unquantized weight
   bool trainable = true;
   bool quantize = false;              ///< stored in 4 bit once loaded
+  LayerMesh mesh = LayerMesh::none;   ///< this is a rank's part of a tensor on that mesh
   std::int64_t fused_parts = 0;       ///< of a stack of experts: how many projections it joins
   Tensor tensor;                      ///< what the forward pass reads: whole, a view of a flat parameter, or a shard
   std::unique_ptr<QuantState> quant;  ///< of a quantized one

@@ -11,6 +11,7 @@ enum class LoadPath : std::uint8_t {
   host,         ///< into host memory; the runtime moves them
   through_gpu,  ///< quantized on the GPU one by one, then to the host
   in_parts,     ///< each parameter is cut among the ranks as it is made (zero.Init)
+  sharded,      ///< every rank reads its own part onto its GPU
 };
 
 /// FSDP with every parameter in its hands: those that it ignores it does not move.
@@ -25,6 +26,12 @@ constexpr bool loads_in_parts(const ShardingPlan& plan) {
   return zero && zero->stage == 3;
 }
 
+/// transformers itself cuts the model while it loads, by fully_shard on a mesh that tensor parallelism shares
+/// (from_pretrained with a DistributedConfig of tp_size and fsdp_size; distributed/mixin.py, 5.24).
+inline bool shards_at_load(const JobSpec& job, const ShardingPlan& plan) {
+  return std::holds_alternative<Fsdp2>(plan) && job.cluster.mesh.tp > 1;
+}
+
 /// The job's choice; where it leaves it open: rank 0 reads for all under FSDP (accelerate's RAM-efficient loading) and
 /// ZeRO-3 (zero.Init), else every rank loads onto its GPU. Never Loading::automatic.
 constexpr Loading loading_under(Loading chosen, const ShardingPlan& plan) {
@@ -32,11 +39,17 @@ constexpr Loading loading_under(Loading chosen, const ShardingPlan& plan) {
   return loads_ram_efficiently(plan) || loads_in_parts(plan) ? Loading::rank0 : Loading::gpu;
 }
 
+inline Loading loading_under(const JobSpec& job, const ShardingPlan& plan) {
+  if (job.loading == Loading::automatic && shards_at_load(job, plan)) return Loading::gpu;
+  return loading_under(job.loading, plan);
+}
+
 /// RAM-efficient loading is FSDP's: without it every rank reads for itself. bitsandbytes quantizes on the GPU, and
 /// leaves the weights there unless FSDP loads RAM-efficiently (transformers quantizer_bnb_4bit.py, update_device_map;
 /// modeling_utils.py, _load_state_dict_into_meta_model).
 inline LoadPath load_path(const JobSpec& job, const ShardingPlan& plan) {
-  const Loading loading = loading_under(job.loading, plan);
+  if (shards_at_load(job, plan)) return LoadPath::sharded;
+  const Loading loading = loading_under(job, plan);
   if (job.quantization)
     return loading == Loading::rank0 && loads_ram_efficiently(plan) ? LoadPath::through_gpu : LoadPath::gpu;
   if (loading == Loading::rank0 && loads_in_parts(plan)) return LoadPath::in_parts;

@@ -116,6 +116,8 @@ class StackProfile {
   }
   /// The running sum of losses is added to in place. transformers trainer.py, 5.0.
   bool adds_loss_in_place() const { return v_.transformers >= Version{5, 0, 0}; }
+  /// The loop over an epoch is a function of its own. transformers trainer.py, _run_epoch of 5.24 (not in 4.57).
+  bool epoch_is_function() const { return v_.transformers >= Version{5, 0, 0}; }
   /// That number is divided once more, by what the ranks share, which makes it a float. transformers trainer.py, 5.0.
   bool item_count_is_float() const { return v_.transformers >= Version{5, 0, 0}; }
 

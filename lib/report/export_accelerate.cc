@@ -133,7 +133,7 @@ class Writer {
     inner("fsdp_state_dict_type", "SHARDED_STATE_DICT");
     inner("fsdp_activation_checkpointing", "false");
   }
-  bool loads_on_rank0() const { return loading_under(job_.loading, plan_.plan) == Loading::rank0; }
+  bool loads_on_rank0() const { return loading_under(job_, plan_.plan) == Loading::rank0; }
 
   const JobSpec& job_;
   const NamedPlan& plan_;

@@ -164,11 +164,11 @@ Json step_time_json(const StepTime& time) {
   return out;
 }
 
-Json plan_json(const PlanReport& plan, Loading loading) {
+Json plan_json(const PlanReport& plan, const JobSpec& job) {
   Json out{{"name", plan.plan.name}, {"options", plan_options_json(plan.plan.plan)}, {"applicable", plan.applicable()}};
   if (const Mistake* mistake = find_mistake(plan.plan.name))
     out["mistake"] = {{"meant", mistake->right}, {"what", mistake->what}};
-  out["loading"] = name_of(loading_under(loading, plan.plan.plan));
+  out["loading"] = name_of(loading_under(job, plan.plan.plan));
   if (!plan.applicable()) out["reason"] = plan.reason();
   out["fits"] = plan.fits;
   if (plan.applicable() && !plan.ranks.empty()) {
@@ -242,7 +242,7 @@ std::string report_json(const Report& report, std::string_view tool_version, con
   if (report.recommended) out["recommended"] = *report.recommended;
   if (report.resources) out["resources"] = resources_json(*report.resources);
   out["plans"] = Json::array();
-  for (const auto& plan : report.plans) out["plans"].push_back(plan_json(plan, report.job.loading));
+  for (const auto& plan : report.plans) out["plans"].push_back(plan_json(plan, report.job));
   if (report.findings) out["findings"] = findings_json(*report.findings);
   out["diagnostics"] = diagnostics_json(report.diagnostics);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

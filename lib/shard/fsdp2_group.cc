@@ -122,10 +122,10 @@ void Fsdp2Group::prefetch_previous(Context& ctx) {
   comm_.post_forward_order[index - 1]->prefetch(ctx, Fsdp2Phase::pre_backward);
 }
 
-std::vector<UnshardedGrad> Fsdp2Group::take_grads() {
+std::vector<UnshardedGrad> Fsdp2Group::take_grads(Context& ctx) {
   std::vector<UnshardedGrad> grads;
   for (Fsdp2Param& param : params_)
-    if (Tensor grad = param.take_grad(); grad.defined()) grads.push_back({&param, std::move(grad)});
+    if (Tensor grad = param.take_grad(ctx); grad.defined()) grads.push_back({&param, std::move(grad)});
   return grads;
 }
 
@@ -137,7 +137,7 @@ void Fsdp2Group::post_backward(Context& ctx) {
     for (Fsdp2Param& param : params_) param.accumulate_grad(ctx);
     return;
   }
-  std::vector<UnshardedGrad> grads = take_grads();
+  std::vector<UnshardedGrad> grads = take_grads(ctx);
   reshard(ctx);
   if (grads.empty()) {
     if (options_.behaviour.drops_reduced_early) comm_.reduce_scatter_state.reset();

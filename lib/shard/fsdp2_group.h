@@ -51,10 +51,10 @@ class Fsdp2Group {
   void unshard(Context& ctx);
   void wait_for_unshard(Context& ctx);
   void prefetch_previous(Context& ctx);
-  std::vector<UnshardedGrad> take_grads();
+  std::vector<UnshardedGrad> take_grads(Context& ctx);
   /// The ranks that each hold a part of what is sharded now.
   RankGroup shard_group() const {
-    return {MeshAxis::dp_shard, sharded_post_forward_ ? post_forward_ranks_ : options_.world_size};
+    return {MeshAxis::dp_shard, sharded_post_forward_ ? post_forward_ranks_ : options_.world_size, options_.stride};
   }
   bool gathers() const { return options_.world_size > 1 || !options_.behaviour.copies_on_one_rank; }
 

@@ -42,14 +42,15 @@ struct Fsdp2Options {
   std::int64_t world_size = 1;  ///< ranks over which parameters are cut: the mesh, or its shard dimension
   std::int64_t rank = 0;        ///< among those
   std::int64_t replicas = 1;    ///< the replicate dimension (HSDP): gradients are reduced over it too
+  std::int64_t stride = 1;      ///< neighbours on the mesh are so far apart: ranks that share a layer lie between
   bool cpu_offload = false;     ///< CPUOffloadPolicy: shards, their gradients and the optimizer are on the host
   bool pin_memory = true;       ///< shards and gradients there in page-locked memory
   MixedPrecisionPolicy precision = {};
   Fsdp2Behaviour behaviour = {};
 
-  RankGroup group() const { return {MeshAxis::dp_shard, world_size}; }
-  RankGroup world() const { return {MeshAxis::world, world_size * replicas}; }
-  RankGroup replicate_group() const { return {MeshAxis::dp_replicate, replicas, world_size}; }
+  RankGroup group() const { return {MeshAxis::dp_shard, world_size, stride}; }
+  RankGroup world() const { return {MeshAxis::world, world_size * replicas * stride}; }
+  RankGroup replicate_group() const { return {MeshAxis::dp_replicate, replicas, world_size * stride}; }
 };
 
 /// What becomes of parameters in 16 bit under mixed precision.
@@ -85,6 +86,9 @@ constexpr bool is_ignored(Fsdp2Ignored ignored, bool trained, bool packed) {
 
 /// fsdp2_prepare_model by version and plan.
 struct Fsdp2Preparation {
+  /// transformers has cut the parameters as it loaded them (from_pretrained with a DistributedConfig, 5.24): its units
+  /// take them as they are, and nothing of what follows applies but reshard_after_forward and the prefetching.
+  bool cut_at_load = false;
   Fsdp2Upcast upcast = Fsdp2Upcast::none;
   ReshardAfterForward reshard_after_forward = true;
   bool wraps_layers = true;  ///< each decoder layer is a unit (auto_wrap_policy)

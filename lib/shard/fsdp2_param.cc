@@ -1,10 +1,9 @@
 #include "shard/fsdp2_param.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "autograd/node.h"
-#include "base/rounding.h"
+#include "shard/rows.h"
 #include "tensor/collective.h"
 #include "tensor/factories.h"
 
@@ -22,14 +21,20 @@ Tensor taken_off_device(Context& ctx, const Tensor& shard, const Fsdp2Options& o
 
 Fsdp2Param::Fsdp2Param(Context& ctx, Parameter& parameter, const Tensor& whole, const Fsdp2Options& options)
     : parameter_(&parameter), options_(&options), shape_(whole.shape()) {
-  const std::int64_t padded = ceil_div(shape_[0], options.world_size);
-  const std::int64_t rows = std::clamp(shape_[0] - padded * options.rank, std::int64_t{0}, padded);
+  const Rows rows = rows_of(shape_[0], options.world_size, options.rank);
   const Scoped category(ctx.category, whole.storage().label().category);
-  shard_data_ = empty(ctx, shape_.with(0, padded), whole.dtype(), Op::parameter);
+  shard_data_ = empty(ctx, shape_.with(0, rows.padded), whole.dtype(), Op::parameter);
   shard_data_ = taken_off_device(ctx, shard_data_, options);
-  sharded_ = shard_data_.narrow(0, 0, rows);
+  sharded_ = shard_data_.narrow(0, 0, rows.own);
   set_requires_grad(sharded_, parameter.trainable);
   parameter.tensor = sharded_;
+}
+
+Fsdp2Param::Fsdp2Param(Context& ctx, Parameter& parameter, const Fsdp2Options& options)
+    : parameter_(&parameter), options_(&options), shape_(parameter.shape), sharded_(parameter.tensor) {
+  const Rows rows = rows_of(shape_[0], options.world_size, options.rank);
+  const Scoped place(ctx.place, Place::meta);
+  shard_data_ = empty(ctx, shape_.with(0, rows.padded), sharded_.dtype(), Op::parameter);
 }
 
 void Fsdp2Param::cast_shard(Context& ctx, DType dtype) {
@@ -50,7 +55,7 @@ void Fsdp2Param::load(Context& ctx) {
 }
 
 void Fsdp2Param::reset_shard(Context& ctx) {
-  if (sharded_.dtype() == shard_data_.dtype()) return;
+  if (sharded_.dtype() == shard_data_.dtype() && sharded_.storage().place() == shard_data_.storage().place()) return;
   if (sharded_.shape() == shard_data_.shape()) {
     shard_data_ = sharded_;
     return;
@@ -132,13 +137,14 @@ void Fsdp2Param::add_to_accumulated_grad() {
   if (accumulated_grad_.defined()) set_grad(unsharded_, Tensor());
 }
 
-Tensor Fsdp2Param::take_grad() {
+Tensor Fsdp2Param::take_grad(Context& ctx) {
   if (!unsharded_.defined()) return {};
   Tensor grad = std::exchange(accumulated_grad_, Tensor());
   if (grad.defined()) return grad;
   grad = grad_of(unsharded_);
   set_grad(unsharded_, Tensor());
-  return grad;
+  const bool is_part = grad.defined() && grad.storage().bytes() > bytes_of(grad.shape(), grad.dtype()).count();
+  return is_part ? empty_like(ctx, grad, Op::clone) : grad;  // _get_grad_inner_tensor redistributes
 }
 
 }  // namespace qlp

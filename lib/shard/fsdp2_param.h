@@ -14,6 +14,8 @@ class Fsdp2Param {
  public:
   /// Cuts `whole` along its first dimension. The parameter's tensor is from now on the shard, without padding.
   Fsdp2Param(Context& ctx, Parameter& parameter, const Tensor& whole, const Fsdp2Options& options);
+  /// Of one that was cut as it was loaded: its tensor is the shard. reset_shard pads it.
+  Fsdp2Param(Context& ctx, Parameter& parameter, const Fsdp2Options& options);
 
   Parameter& parameter() { return *parameter_; }
   bool trainable() const { return parameter_->trainable; }
@@ -28,7 +30,7 @@ class Fsdp2Param {
   void load(Context& ctx);
   /// Replaces the shard, as Module.to(dtype) does; the padded one stays until reset_shard.
   void cast_shard(Context& ctx, DType dtype);
-  /// The padded shard follows the shard that cast_shard made.
+  /// The padded shard follows the shard, where that was made without it.
   void reset_shard(Context& ctx);
 
   DType orig_dtype() const { return sharded_.dtype(); }
@@ -63,7 +65,7 @@ class Fsdp2Param {
   /// Adds the gradient of this backward pass in place to what was kept.
   void add_to_accumulated_grad();
   /// The gradient to reduce, taken away; none if there is none.
-  Tensor take_grad();
+  Tensor take_grad(Context& ctx);
 
  private:
   Parameter* parameter_;

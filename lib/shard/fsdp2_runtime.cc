@@ -1,9 +1,11 @@
 #include "shard/fsdp2_runtime.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "autograd/node.h"
 #include "optim/clip_grad_norm.h"
+#include "optim/mesh_norm.h"
 #include "shard/fsdp2_units.h"
 #include "tensor/collective.h"
 #include "tensor/factories.h"
@@ -38,14 +40,6 @@ std::vector<Tensor> with_clones(Context& ctx, CausalLm& model) {
   return cloned_nested_codes(ctx, model);
 }
 
-/// A partial norm becomes one of all ranks: powers are summed, and the root is taken (_ops/_math_ops.py, _NormPartial).
-Tensor summed_over_ranks(Context& ctx, const Tensor& norm, const RankGroup& group) {
-  const Tensor power = empty_like(ctx, norm, Op::pow);
-  const Tensor sum = empty_like(ctx, power, Op::all_reduce);
-  communicate(ctx, Collective::all_reduce, group, sum);
-  return empty_like(ctx, sum, Op::pow);
-}
-
 }  // namespace
 
 Fsdp2Runtime::Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& preparation)
@@ -53,6 +47,10 @@ Fsdp2Runtime::Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& 
 
 void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
   const Scoped grad_mode(ctx.grad_enabled, false);
+  if (preparation_.cut_at_load) {
+    adopt_units(ctx, model);
+    return;
+  }
   const std::vector<Tensor> in_optimizer = placeholders(ctx, model, preparation_.copies_in_optimizer);
   if (preparation_.upcast == Fsdp2Upcast::trained_parameters) upcast_trained(ctx, model);
   const std::vector<Tensor> clones = with_clones(ctx, model);
@@ -67,6 +65,30 @@ void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
   move_buffers(ctx, model);
   fully_shard_.end(model);
   set_prefetch(model);
+}
+
+/// A tied head is not in the unit of the embedding: the root gathers the table once more.
+void Fsdp2Runtime::adopt_units(Context& ctx, CausalLm& model) {
+  fully_shard_.begin(model, [](const Parameter&) { return false; });
+  const auto units = fsdp2_units_at_load(model, preparation_.reshard_after_forward);
+  CausalLmParts& parts = model.parts();
+  if (&parts.embedding->weight() == &parts.head->weight()) {
+    parts.embedding->untie();
+    static_cast<Linear&>(*parts.head).untie();
+  }
+  for (const Fsdp2Unit& unit : units) fully_shard_.adopt(ctx, unit.modules, unit.reshard_after_forward);
+  fully_shard_.end(model);
+  set_prefetch(model);
+}
+
+/// A tensor that two parameters share is trained once.
+std::vector<TrainedTensor> Fsdp2Runtime::trained(CausalLm& model) {
+  std::vector<TrainedTensor> out;
+  for (TrainedTensor& next : ShardingRuntime::trained(model)) {
+    const bool known = std::ranges::any_of(out, [&](const auto& other) { return other.tensor.is(next.tensor); });
+    if (!known) out.push_back(std::move(next));
+  }
+  return out;
 }
 
 bool Fsdp2Runtime::ignores(const Parameter& parameter) const {
@@ -169,6 +191,7 @@ void Fsdp2Runtime::begin_micro_step(Context&, bool sync) { fully_shard_.set_redu
 CausalLmOutput Fsdp2Runtime::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                                      const Tensor& num_items, const RunOptions& options) {
   Fsdp2State& root = fully_shard_.root();
+  if (preparation_.cut_at_load && !std::exchange(initialized_, true)) fully_shard_.pad_shards(ctx);
   const Tensor items = root.cast_input(ctx, num_items);
   root.pre_forward(ctx, model, ids);
   CausalLmOutput output = model.forward(ctx, ids, labels, items, options);
@@ -181,8 +204,8 @@ Tensor Fsdp2Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& par
   const Scoped category(ctx.category, Category::workspace);
   const Scoped place(ctx.place, fully_shard_.options().cpu_offload ? Place::host : ctx.place);
   if (preparation_.ignored == Fsdp2Ignored::adapter) return qlp::clip_grad_norm(ctx, parameters, max_norm);
-  const ReduceNorm reduce = [group = fully_shard_.options().group()](Context& c, const Tensor& norm) {
-    return summed_over_ranks(c, norm, group);
+  const ReduceNorm reduce = [axes = shard_axes()](Context& c, const Tensor& norm) {
+    return summed_over_ranks(c, norm, axes);
   };
   if (fully_shard_.options().behaviour.reduces_norms_first) {
     Tensor norm = total_grad_norm(ctx, parameters, reduce);

@@ -14,14 +14,17 @@ class Fsdp2Runtime final : public ShardingRuntime {
   Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& preparation);
 
   void place_model(Context&, CausalLm&) override {}  ///< moved unit by unit in prepare()
+  std::vector<TrainedTensor> trained(CausalLm& model) override;
   void prepare(Context& ctx, CausalLm& model) override;
   void begin_micro_step(Context& ctx, bool sync) override;
   CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                          const Tensor& num_items, const RunOptions& options) override;
+  std::vector<RankGroup> shard_axes() const override { return {fully_shard_.options().group()}; }
   Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm) override;
   StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
 
  private:
+  void adopt_units(Context& ctx, CausalLm& model);
   bool ignores(const Parameter& parameter) const;
   void load_state_dict(Context& ctx, CausalLm& model);
   void upcast_trained(Context& ctx, CausalLm& model) const;
@@ -32,6 +35,7 @@ class Fsdp2Runtime final : public ShardingRuntime {
 
   Fsdp2Preparation preparation_;
   FullyShard fully_shard_;
+  bool initialized_ = false;
 };
 
 }  // namespace qlp

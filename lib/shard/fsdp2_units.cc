@@ -26,4 +26,16 @@ std::vector<Fsdp2Unit> fsdp2_units(CausalLm& model, const Fsdp2Preparation& prep
   return units;
 }
 
+std::vector<Fsdp2Unit> fsdp2_units_at_load(CausalLm& model, const ReshardAfterForward& of_layers) {
+  CausalLmParts& parts = model.parts();
+  std::vector<Fsdp2Unit> units;
+  for (const auto& layer : parts.layers) units.push_back({{layer.get()}, of_layers});
+  const bool tied = &parts.embedding->weight() == &parts.head->weight();
+  if (!tied) units.push_back({{parts.embedding.get()}, true});
+  Module* const table = tied ? static_cast<Module*>(parts.embedding.get()) : parts.head.get();
+  units.push_back({{parts.norm.get(), table}, false});
+  units.push_back({{&model}, false});
+  return units;
+}
+
 }  // namespace qlp

@@ -18,4 +18,8 @@ struct Fsdp2Unit {
 std::vector<Fsdp2Unit> fsdp2_units(CausalLm& model, const Fsdp2Preparation& preparation,
                                    const Fsdp2Behaviour& behaviour);
 
+/// The same for transformers, by the plans of its models (base_model_fsdp_plan; distributed/fsdp.py, 5.24). A tied head
+/// is part of the root.
+std::vector<Fsdp2Unit> fsdp2_units_at_load(CausalLm& model, const ReshardAfterForward& of_layers);
+
 }  // namespace qlp

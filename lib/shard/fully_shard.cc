@@ -31,7 +31,6 @@ std::vector<Parameter*> FullyShard::managed_parameters(const std::vector<Module*
 }
 
 void FullyShard::add(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard) {
-  std::vector<Fsdp2Param> params;
   const std::vector<Parameter*> managed = managed_parameters(modules);
   // _move_states_to_device: what is on the host goes to the GPU first, and from there once all of it is cut.
   std::vector<Tensor> whole;
@@ -39,11 +38,30 @@ void FullyShard::add(Context& ctx, const std::vector<Module*>& modules, const Re
     const Tensor& tensor = whole_.at(parameter);
     whole.push_back(ctx.place == Place::device ? to_device(ctx, tensor) : tensor);
   }
+  std::vector<Fsdp2Param> params;
   for (std::size_t i = 0; i < managed.size(); ++i) {
     Parameter* parameter = managed[i];
     if (Fsdp2Param* earlier = shard_of(*parameter)) earlier->disown();
     params.emplace_back(ctx, *parameter, whole[i], shared_.options);
   }
+  add_state(modules, std::move(params), reshard);
+}
+
+void FullyShard::adopt(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard) {
+  std::vector<Fsdp2Param> params;
+  for (Parameter* parameter : managed_parameters(modules))
+    if (!shard_of(*parameter)) params.emplace_back(ctx, *parameter, shared_.options);
+  add_state(modules, std::move(params), reshard);
+}
+
+void FullyShard::pad_shards(Context& ctx) {
+  for (const auto& state : states_)
+    if (Fsdp2Group* group = state->group())
+      for (Fsdp2Param& param : group->params()) param.reset_shard(ctx);
+}
+
+void FullyShard::add_state(const std::vector<Module*>& modules, std::vector<Fsdp2Param> params,
+                           const ReshardAfterForward& reshard) {
   std::unique_ptr<Fsdp2Group> group;
   if (!params.empty()) group = std::make_unique<Fsdp2Group>(std::move(params), reshard, shared_.options, shared_.comm);
   if (group)

@@ -25,6 +25,10 @@ class FullyShard {
   /// One group of all parameters below `modules` that no earlier call has taken. A parameter that is shared with an
   /// earlier group is cut once more.
   void add(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard);
+  /// The same of parameters that are cut already; each belongs to the first group that takes it.
+  void adopt(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard);
+  /// lazy_init: shards that were made without padding get it.
+  void pad_shards(Context& ctx);
   /// The whole parameters go, unless somebody else holds them. The last group added must be that of the root.
   void end(Module& root);
 
@@ -42,6 +46,8 @@ class FullyShard {
   void set_reduces(bool reduces);
 
  private:
+  void add_state(const std::vector<Module*>& modules, std::vector<Fsdp2Param> params,
+                 const ReshardAfterForward& reshard);
   std::vector<Parameter*> managed_parameters(const std::vector<Module*>& modules) const;
 
   Fsdp2Shared shared_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nn/initial_values.h"
+#include "shard/rows.h"
 #include "shard/state_dict.h"
 #include "step/load_order.h"
 #include "tensor/compute.h"
@@ -14,6 +15,11 @@ namespace qlp {
 namespace {
 
 constexpr std::uint64_t kWarmupReserve = 1'288'490'189;  // 1.2 GiB; caching_allocator_warmup
+
+/// What this rank reads of a parameter.
+Shape read_shape(const Parameter& parameter, const LoadOptions& options) {
+  return parameter.shape.with(0, rows_of(parameter.shape[0], options.shards, options.shard).own);
+}
 
 /// The linear layers, which every family's tensor parallel plan cuts.
 bool in_tp_plan(const Parameter& parameter) {
@@ -28,7 +34,7 @@ void warm_up(Context& ctx, const std::vector<Parameter*>& order, const LoadOptio
   for (const Parameter* parameter : order) {
     // 4.57 takes the head for tied in every model that can tie it; 5 counts half a byte for each quantized weight.
     if (!by_name && parameter->role == ParamRole::lm_head) continue;
-    const std::uint64_t bytes = bytes_of(parameter->shape, options.dtype).count();
+    const std::uint64_t bytes = bytes_of(read_shape(*parameter, options), options.dtype).count();
     if (by_name)
       total += parameter->quantize ? static_cast<std::uint64_t>(parameter->numel()) / 2 : bytes;
     else  // 4.57 takes several processes for tensor parallelism
@@ -69,7 +75,7 @@ Tensor stack_experts(Context& ctx, const Parameter& parameter, DType dtype) {
 
 void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& options, FourBitQuantizer* quantizer) {
   Tensor weight = parameter.fused_parts ? stack_experts(ctx, parameter, options.dtype)
-                                        : empty(ctx, parameter.shape, options.dtype, Op::parameter);
+                                        : empty(ctx, read_shape(parameter, options), options.dtype, Op::parameter);
   fill_initial(ctx, parameter, weight);
   if (!parameter.quantize) {
     parameter.tensor = std::move(weight);

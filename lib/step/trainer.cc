@@ -1,5 +1,6 @@
 #include "step/trainer.h"
 
+#include <algorithm>
 #include <deque>
 #include <limits>
 #include <utility>
@@ -73,20 +74,36 @@ void Trainer::train(Context& ctx) {
     runtime_.zero_grad(ctx, trained_);
   }
   begin_phase_("end");
+  const auto drop_locals = [&] { num_items_.reset(), step_loss_.reset(), grad_norm_.reset(); };
+  if (options_.epoch_is_function) drop_locals();
   store_flos(ctx);
-  num_items_.reset(), step_loss_.reset(), grad_norm_.reset();
+  drop_locals();
   if (!options_.adds_loss_in_place) total_loss_.reset();  // else an attribute of the Trainer
 }
 
+/// Tensors with weight decay, and without; those on different meshes are no group (trainer.py,
+/// has_mixed_dtensor, 5.24).
 void Trainer::make_optimizer(Context& ctx) {
-  std::vector<ParameterGroup> groups(2);  // with weight decay, without
+  std::vector<std::pair<LayerMesh, ParameterGroup>> decaying, others;
   OptimizerSetup setup{.behaviour = options_.optimizer_behaviour, .embeddings = {}};
   Embedding* const embedding = model_.parts().embedding.get();  // none on later stages of a pipeline
   for (auto& [parameter, tensor, flat] : runtime_.trained(model_)) {
-    groups[has_weight_decay(*parameter, options_.norms_decay) ? 0 : 1].push_back(tensor);
+    const LayerMesh mesh = parameter->mesh;
+    auto& groups = has_weight_decay(*parameter, options_.norms_decay) ? decaying : others;
+    auto group = std::ranges::find(groups, mesh, &std::pair<LayerMesh, ParameterGroup>::first);
+    if (group == groups.end()) group = groups.emplace(group, mesh, ParameterGroup{});
+    group->second.push_back(tensor);
     if (!flat && embedding && parameter == &embedding->weight()) setup.embeddings.push_back(tensor);
+    by_mesh_[mesh].tensors.push_back(tensor);
     trained_.push_back(std::move(tensor));
   }
+  for (auto& [mesh, tensors] : by_mesh_) {
+    tensors.axes = runtime_.shard_axes();
+    if (mesh == LayerMesh::tp) tensors.axes.push_back(options_.tensor_parallel);
+  }
+  std::vector<ParameterGroup> groups;
+  for (auto* some : {&decaying, &others})
+    for (auto& [mesh, group] : *some) groups.push_back(std::move(group));
   optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
   optimizer_->set_lr(options_.learning_rate);
 }
@@ -283,6 +300,13 @@ void Trainer::store_flos(Context& ctx) {
   const Tensor sum = scalar(ctx, DType::float32, Op::sum);
 }
 
+Tensor Trainer::clip_grad_norm(Context& ctx, double max_norm) {
+  if (by_mesh_.size() < 2) return runtime_.clip_grad_norm(ctx, trained_, max_norm);
+  std::vector<MeshTensors> meshes;
+  for (const auto& [mesh, tensors] : by_mesh_) meshes.push_back(tensors);
+  return clip_over_meshes(ctx, meshes, max_norm);
+}
+
 /// Of the parameters that have a gradient, this is read, and the parameter read and written.
 void Trainer::touch_updated(Context& ctx) const {
   for (const Tensor& parameter : trained_) {
@@ -297,7 +321,7 @@ void Trainer::optimizer_step(Context& ctx) {
   if (scaler_) scaler_->unscale(ctx, trained_);
   if (options_.clips) {
     constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-    grad_norm_ = runtime_.clip_grad_norm(ctx, trained_, options_.max_grad_norm > 0 ? options_.max_grad_norm : kNoLimit);
+    grad_norm_ = clip_grad_norm(ctx, options_.max_grad_norm > 0 ? options_.max_grad_norm : kNoLimit);
     if (ctx.kernels(grad_norm_)) numbers_.back().grad_norm = item(ctx, grad_norm_);
   }
   if (!scaler_ || !scaler_->found_inf(ctx)) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "nn/causal_lm.h"
 #include "optim/grad_scaler.h"
+#include "optim/mesh_norm.h"
 #include "optim/optimizer.h"
 #include "shard/sharding_runtime.h"
 #include "step/evaluation.h"
@@ -39,6 +41,7 @@ struct TrainerOptions {
   ItemCount item_count = ItemCount::device_int64;
   bool averages_tokens = true;      ///< average_tokens_across_devices: the number is summed over the ranks
   bool adds_loss_in_place = false;  ///< tr_loss += (transformers 5.0)
+  bool epoch_is_function = false;   ///< whose locals are gone when training is finished
   bool clips = true;
   double max_grad_norm = 1;            ///< 0: no limit
   bool norms_decay = false;            ///< norm weights are in the group with weight decay
@@ -52,7 +55,8 @@ struct TrainerOptions {
   std::int64_t rank = 0;        ///< among those that have samples of their own
   double learning_rate = 1e-3;  ///< of a run that computes
   std::optional<EvaluationOptions> evaluation;
-  bool evaluation_counts_items = true;  ///< the loss of evaluation is divided by a count too
+  bool evaluation_counts_items = true;      ///< the loss of evaluation is divided by a count too
+  RankGroup tensor_parallel{MeshAxis::tp};  ///< ranks that share each layer, and its batch
   PipelineOptions pipeline;
 };
 
@@ -89,6 +93,7 @@ class Trainer {
   void stage_backward(Context& ctx, std::int64_t i, const StagePass& pass);
   void add_up_loss(Context& ctx);
   void optimizer_step(Context& ctx);
+  Tensor clip_grad_norm(Context& ctx, double max_norm);
   void touch_updated(Context& ctx) const;
   void store_flos(Context& ctx);
   CausalLmOutput compute_loss(Context& ctx, const Tensor& ids, const Tensor& labels, const Tensor& num_items,
@@ -102,6 +107,7 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<GradScaler> scaler_;
   std::vector<Tensor> trained_;
+  std::map<LayerMesh, MeshTensors> by_mesh_;  ///< the same
   std::int64_t micro_ = 0;
   std::vector<StepNumbers> numbers_;
   PipelineBuffers pipeline_{options_.pipeline};

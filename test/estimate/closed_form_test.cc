@@ -290,6 +290,33 @@ TEST_CASE("estimate/closed_form: the textbook ledger") {
   CHECK(ledger_units(std::vector{kFrozen4bit, kLora}, 4) == 252.5);
 }
 
+TEST_CASE("estimate/closed_form: what ranks of a mesh hold equals the dry run") {
+  struct Case {
+    Mesh mesh;
+    std::int64_t world_size;
+    ShardingPlan plan;
+  };
+  const Case cases[] = {{{.tp = 2}, 2, Single{}}, {{.tp = 2}, 4, Fsdp2{}},
+                        {{.tp = 2}, 10, Fsdp2{}}, {{.tp = 2}, 8, Fsdp2{.hybrid = true, .dp_shard_size = 2}},
+                        {{.pp = 3}, 3, Single{}}, {{.tp = 2, .pp = 2}, 4, Single{}}};
+  for (const Family family : {Family::llama, Family::qwen2, Family::qwen3})
+    for (const bool adapted : {false, true})
+      for (const Case& place : cases)
+        for (std::int64_t rank = 0; rank < place.world_size; ++rank) {
+          JobSpec job = small_job(small_model(family));
+          job.model.vocab_size = 132, job.model.num_hidden_layers = 3;
+          job.training.gradient_accumulation_steps = 3;
+          job.cluster.mesh = place.mesh, job.cluster.world_size = place.world_size;
+          if (adapted) job.adapter = AdapterSpec{.r = 4, .target_modules = {"q_proj", "up_proj"}};
+          const auto run = dry_run(job, place.plan, rank);
+          CHECK(run.has_value() == !(adapted && std::holds_alternative<Fsdp2>(place.plan)));
+          if (!run) continue;
+          CAPTURE(describe(job, {"mesh", place.plan}, {place.world_size, rank}));
+          CAPTURE(place.mesh.pp);
+          CHECK(differences(held(*run), persistent_state(job, place.plan, rank)) == "");
+        }
+}
+
 TEST_CASE("estimate/closed_form: parameters of Llama 2 7B with adapters, by formulas and in the module tree") {
   ModelSpec llama;
   llama.hidden_size = 4096, llama.intermediate_size = 11008, llama.num_hidden_layers = 32, llama.vocab_size = 32000;

@@ -78,10 +78,9 @@ TEST_CASE("estimate/parallel_rules: the ranks that share layers hold the model t
     const auto part = dry_run(job, Single{}, 0);
     REQUIRE(whole);
     REQUIRE(part);
-    // Norms and the embedding are on each rank.
+    // Norms are on each rank.
     const std::int64_t norms = 5 * job.model.hidden_size + (family == Family::qwen3 ? 4 * job.model.head_dim : 0);
-    const auto replicated = static_cast<std::uint64_t>(norms + job.model.vocab_size * job.model.hidden_size);
-    CHECK(2 * part->elements.total - replicated == whole->elements.total);
+    CHECK(2 * part->elements.total - static_cast<std::uint64_t>(norms) == whole->elements.total);
   }
 }
 
@@ -100,6 +99,15 @@ TEST_CASE("estimate/parallel_rules: LoRA's B is cut as the output features of it
   // torch 2.14.1, transformers 5.24.0, PEFT 0.21.2: "shape '[512, 512]' is invalid for input of size 524288"
   job.adapter->target_modules = {"o_proj"};
   CHECK(refusal_of(job, Single{}) == "tp-row-adapter");
+}
+
+// As above, with tables of their own: the gradient of the embedding stays that of the whole table.
+TEST_CASE("estimate/parallel_rules: an embedding is cut whether or not the head is tied to it") {
+  JobSpec job = two_layers();
+  job.model.tie_word_embeddings = false;
+  const RankReport report = play(job, 0);
+  CHECK(report.training_peak.figures.requested.count() == 3514646798);
+  CHECK(held_after(report, "micro1.backward") == 1573691660);
 }
 
 // As above, with r 8 on q_proj, k_proj and v_proj.
@@ -168,7 +176,12 @@ TEST_CASE("estimate/parallel_rules: what is not planned is refused with the reas
   CHECK(refusal_of(job, Single{}) == "pp-layers");
 
   job = two_layers();
-  CHECK(refusal_of(job, Ddp{}) == "tp-plan");
+  CHECK(refusal_of(job, Ddp{}) == "tp-ddp");
+  CHECK(refusal_of(job, Zero{}) == "tp-zero");
+  for (const char* optimizer : {"adafactor", "adamw_8bit"}) {
+    job.training.optimizer = named_optimizer(optimizer);
+    CHECK_FALSE(refusal_of(job, Single{}).empty());
+  }
   job.cluster.mesh.tp = 3;
   CHECK(refusal_of(job, Single{}) == "tp-does-not-divide");
   job = two_layers();

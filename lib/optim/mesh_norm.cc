@@ -1,0 +1,41 @@
+#include "optim/mesh_norm.h"
+
+#include <utility>
+
+#include "optim/clip_grad_norm.h"
+#include "tensor/collective.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+
+Tensor summed_over_ranks(Context& ctx, Tensor norm, const std::vector<RankGroup>& axes) {
+  for (const RankGroup& axis : axes) {
+    const Tensor power = empty_like(ctx, norm, Op::pow);
+    const Tensor sum = empty_like(ctx, power, Op::all_reduce);
+    communicate(ctx, Collective::all_reduce, axis, sum);
+    norm = empty_like(ctx, sum, Op::pow);
+  }
+  return norm;
+}
+
+Tensor clip_over_meshes(Context& ctx, const std::vector<MeshTensors>& meshes, double max_norm) {
+  const Scoped category(ctx.category, Category::workspace);
+  std::vector<Tensor> norms;
+  DType dtype = DType::bfloat16;
+  for (const MeshTensors& mesh : meshes) {
+    norms.push_back(total_grad_norm(
+        ctx, mesh.tensors, [&](Context& c, const Tensor& norm) { return summed_over_ranks(c, norm, mesh.axes); }));
+    if (&mesh == &meshes.front() || norms.back().dtype() == DType::float32) dtype = norms.back().dtype();
+  }
+  Tensor total;
+  {
+    const Tensor stacked = empty(ctx, {static_cast<std::int64_t>(norms.size())}, dtype, Op::stack);
+    stack_into(ctx, stacked, norms);
+    total = empty(ctx, {}, dtype, Op::linear_norm);
+    norm_into(ctx, total, stacked);
+  }
+  for (const MeshTensors& mesh : meshes) scale_by_norm(ctx, mesh.tensors, total, max_norm);
+  return total;
+}
+
+}  // namespace qlp
