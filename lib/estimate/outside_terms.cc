@@ -48,13 +48,13 @@ std::vector<Communicators> communicators_of(const JobSpec& job, const Fsdp2& pla
   CommunicatorSpec shard = world;
   shard.ranks = ranks;
   shard.ranks_per_node = std::max<std::int64_t>(1, world.ranks_per_node / tp);
+  if ((plan.hybrid || tp > 1) && ranks > 1) all.push_back({shard});
   if (plan.hybrid) {
     CommunicatorSpec replicas = world;
     replicas.ranks = world.ranks / tp / ranks, replicas.all_reduce = true;
     replicas.ranks_per_node = std::max<std::int64_t>(1, shard.ranks_per_node / ranks);
     all.push_back({replicas});
   }
-  if ((plan.hybrid || tp > 1) && ranks > 1) all.push_back({shard});
   if (tp > 1) {
     CommunicatorSpec layers = world;
     layers.ranks = tp, layers.all_reduce = true;
