@@ -1,4 +1,5 @@
-# The device code: kernels/*.cu (qlp::kernels, knows nothing of lib/) and lib/cuda/*.cc (qlp::cuda, with NCCL).
+# The device code: kernels/*.cu (qlp::kernels, knows nothing of lib/) and lib/cuda/*.cc (qlp::cuda, with cuBLASLt and
+# NCCL), which lib/CMakeLists.txt makes a library that the program opens when it is asked to.
 # With QLP_CUDA=AUTO it is built where toolkit and NCCL are found; ON makes their absence an error.
 # QLP_CUDA_FOUND tells the rest of the build.
 
@@ -9,10 +10,13 @@ if(NOT QLP_CUDA OR NOT (qlp_kernel_sources OR qlp_cuda_sources))
   return()
 endif()
 
-# Compute capabilities from Ampere to Blackwell as machine code, and PTX for what comes after.
-# Never "native": the machine that builds need not have a GPU.
+# Machine code for Ampere and Ada (8.x) and for Hopper, and PTX for what comes after: more takes longer to build and runs
+# no faster. Never "native": the machine that builds need not have a GPU.
 if(NOT CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES 80-real 86-real 89-real 90-real 90-virtual)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+endif()
+if(QLP_CCACHE AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${QLP_CCACHE})
 endif()
 
 include(CheckLanguage)
@@ -40,6 +44,7 @@ set(QLP_CUDA_FOUND ON)
 if(qlp_kernel_sources)
   add_library(qlp_kernels STATIC ${qlp_kernel_sources})
   add_library(qlp::kernels ALIAS qlp_kernels)
+  set_property(TARGET qlp_kernels PROPERTY POSITION_INDEPENDENT_CODE ON)
   target_include_directories(qlp_kernels PUBLIC ${PROJECT_SOURCE_DIR}/kernels)
   target_link_libraries(qlp_kernels PUBLIC CUDA::cudart PRIVATE qlp_settings)
 endif()

@@ -4,6 +4,7 @@
 
 #include "tensor/kernels.h"
 #include "tensor/op.h"
+#include "tensor/streams.h"
 
 namespace qlp {
 
@@ -43,11 +44,13 @@ std::vector<PhaseWork> Device::take_work() {
 
 void Device::synchronize() {
   timeline_.synchronized();
+  if (compute_.streams) compute_.streams->synchronize();
   allocator_.synchronize();
 }
 
 void Device::empty_cache() {
   timeline_.cache_emptied();
+  if (compute_.streams) compute_.streams->synchronize();
   allocator_.empty_cache();
 }
 
@@ -55,8 +58,11 @@ void Device::use_cublas(LaunchThread thread, StreamId stream) {
   for (const auto& known : workspaces_)
     if (known.thread == thread && known.stream == stream) return;
   workspaces_.push_back({thread, stream});
-  allocate(traits_.cublas_workspace_bytes, stream,
-           {Category::workspace, static_cast<std::uint32_t>(Op::cublas_workspace), 0});
+  const Block* block = allocate(traits_.cublas_workspace_bytes, stream,
+                                {Category::workspace, static_cast<std::uint32_t>(Op::cublas_workspace), 0});
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is what the allocator knows
+  void* const data = reinterpret_cast<void*>(block->address);
+  if (compute_.streams) compute_.streams->use_workspace(stream, data, block->requested);
 }
 
 }  // namespace qlp

@@ -27,6 +27,7 @@ struct DeviceTraits {
 
 class Kernels;       // tensor/kernels.h
 class Communicator;  // tensor/communicator.h
+class Streams;       // tensor/streams.h
 
 /// What a device that computes has beside memory; nothing of it on the dry device.
 struct Compute {
@@ -34,6 +35,7 @@ struct Compute {
   Kernels* host_kernels = nullptr;       ///< for tensors in host memory
   Communicator* communicator = nullptr;  ///< none: this rank is alone
   bool poisons = false;                  ///< memory without an owner is overwritten, so that its use shows
+  Streams* streams = nullptr;            ///< none: work is done when its call returns
 };
 
 class Device {

@@ -22,6 +22,15 @@ inline Strides contiguous_strides(const Shape& shape) {
 }
 
 /// True if the elements lie row-major without gaps; dimensions of size 1 do not matter.
-bool is_contiguous(const Shape& shape, const Strides& strides);
+inline bool is_contiguous(const Shape& shape, const Strides& strides) {
+  std::int64_t step = 1;
+  for (std::size_t i = shape.rank(); i-- > 0;) {
+    const auto dim = shape[static_cast<int>(i)];
+    if (dim == 1) continue;
+    if (strides[i] != step) return false;
+    step *= dim;
+  }
+  return true;
+}
 
 }  // namespace qlp

@@ -5,17 +5,6 @@
 
 namespace qlp {
 
-bool is_contiguous(const Shape& shape, const Strides& strides) {
-  std::int64_t step = 1;
-  for (std::size_t i = shape.rank(); i-- > 0;) {
-    const auto dim = shape[static_cast<int>(i)];
-    if (dim == 1) continue;
-    if (strides[i] != step) return false;
-    step *= dim;
-  }
-  return true;
-}
-
 Tensor Tensor::alias() const { return strided(impl_->shape, impl_->strides); }
 
 Tensor Tensor::view(const Shape& shape) const {

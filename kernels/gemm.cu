@@ -1,0 +1,45 @@
+#include "gemm.h"
+#include "launch.cuh"
+#include "numbers.cuh"
+
+namespace qlp::kernels {
+namespace {
+
+constexpr int kTile = 16;
+
+/// Element [row, column] of matrix `batch`; zero outside.
+__device__ float element(const View& view, std::int64_t batch, std::int64_t row, std::int64_t column) {
+  if (row >= view.size[1] || column >= view.size[2]) return 0.0F;
+  return load<float>(view.data, view.type, batch * view.stride[0] + row * view.stride[1] + column * view.stride[2]);
+}
+
+/// A block for each tile of the result, a thread for each of its elements; operands pass through shared memory.
+__global__ void gemm_kernel(View out, View a, View b, float alpha, float beta) {
+  __shared__ float tile_a[kTile][kTile], tile_b[kTile][kTile + 1];
+  const std::int64_t across = (out.size[2] + kTile - 1) / kTile, down = (out.size[1] + kTile - 1) / kTile;
+  const std::int64_t block = blockIdx.x, batch = block / across / down;
+  const int y = static_cast<int>(threadIdx.x) / kTile, x = static_cast<int>(threadIdx.x) % kTile;
+  const std::int64_t row = block / across % down * kTile + y, column = block % across * kTile + x;
+  float sum = 0.0F;
+  for (std::int64_t k = 0; k < a.size[2]; k += kTile) {
+    tile_a[y][x] = element(a, batch, row, k + x);
+    tile_b[y][x] = element(b, batch, k + y, column);
+    __syncthreads();
+    for (int i = 0; i < kTile; ++i) sum += tile_a[y][i] * tile_b[i][x];
+    __syncthreads();
+  }
+  if (row >= out.size[1] || column >= out.size[2]) return;
+  const std::int64_t at = batch * out.stride[0] + row * out.stride[1] + column * out.stride[2];
+  const float before = beta == 0.0F ? 0.0F : beta * load<float>(out.data, out.type, at);
+  store(out.data, out.type, at, alpha * sum + before);
+}
+
+}  // namespace
+
+cudaError_t gemm(const View& out, const View& a, const View& b, double alpha, double beta, cudaStream_t stream) {
+  const std::int64_t across = (out.size[2] + kTile - 1) / kTile, down = (out.size[1] + kTile - 1) / kTile;
+  return launch(gemm_kernel, out.size[0] * down * across, kTile * kTile, stream, out, a, b, static_cast<float>(alpha),
+                static_cast<float>(beta));
+}
+
+}  // namespace qlp::kernels

@@ -1,0 +1,15 @@
+#include "kernels/machine.h"
+
+#include <cuda_runtime.h>
+
+namespace qlp::test {
+
+void in_every_order(const std::function<void()>& launches) {
+  for (const auto order : {emulation::Order::forward, emulation::Order::backward, emulation::Order::shuffled}) {
+    emulation::set_order(order);
+    launches();
+  }
+  emulation::set_order(emulation::Order::forward);
+}
+
+}  // namespace qlp::test
