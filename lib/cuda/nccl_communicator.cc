@@ -1,0 +1,233 @@
+#include "cuda/nccl_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "cuda/cuda_error.h"
+
+namespace qlp {
+namespace {
+
+/// Between two looks at what NCCL is doing.
+constexpr std::chrono::microseconds kPause{100};
+
+ncclDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return ncclFloat32;
+    case DType::float16:
+      return ncclFloat16;
+    case DType::bfloat16:
+      return ncclBfloat16;
+    case DType::float64:
+      return ncclFloat64;
+    case DType::int64:
+      return ncclInt64;
+    case DType::int32:
+      return ncclInt32;
+    case DType::int8:
+      return ncclInt8;
+    case DType::uint8:
+    case DType::boolean:
+      return ncclUint8;
+    case DType::int16:
+      break;
+  }
+  throw std::logic_error("NCCL does not send " + std::string(name_of(dtype)));
+}
+
+ncclRedOp_t operation_of(ReduceOp op) {
+  return op == ReduceOp::average ? ncclAvg : op == ReduceOp::max ? ncclMax : ncclSum;
+}
+
+ncclConfig_t never_blocking() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
+std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+}  // namespace
+
+std::string make_nccl_id() {
+  ncclUniqueId id;
+  const ncclResult_t status = ncclGetUniqueId(&id);
+  if (status != ncclSuccess) throw GpuFailure(std::string("NCCL's rendezvous: ") + ncclGetErrorString(status));
+  return {id.internal, sizeof id.internal};
+}
+
+NcclCommunicator::NcclCommunicator(CudaStreams& streams, const GpuWorld& world, Clock clock)
+    : streams_(streams), world_(world), clock_(std::move(clock)) {
+  ncclUniqueId id{};
+  if (world.id.size() != sizeof id.internal) throw GpuFailure("a rendezvous that is none of NCCL's");
+  std::memcpy(id.internal, world.id.data(), sizeof id.internal);
+  check(cudaMalloc(&token_, sizeof(float)), "taking memory for barriers");
+  try {
+    ncclConfig_t config = never_blocking();
+    settle(all_,
+           ncclCommInitRankConfig(&all_, static_cast<int>(world.world_size), id, static_cast<int>(world.rank), &config),
+           "making the communicator");
+    make_groups();
+  } catch (...) {
+    abort_all();
+    cudaFree(token_);
+    throw;
+  }
+}
+
+void NcclCommunicator::make_groups() {
+  for (const RankGroup& group : world_.groups) {
+    if (group.size == 1 || (group.size == world_.world_size && group.stride == 1)) continue;
+    const auto same = [&](const Member& m) { return m.group.size == group.size && m.group.stride == group.stride; };
+    if (std::any_of(members_.begin(), members_.end(), same)) continue;
+    const std::int64_t first = rank_at(group, world_.rank, 0);
+    Member& member = members_.emplace_back(Member{group});
+    ncclConfig_t config = never_blocking();
+    const ncclResult_t status =
+        ncclCommSplit(all_, static_cast<int>(first), static_cast<int>(world_.rank), &member.handle, &config);
+    settle(all_, status, "splitting the communicator");
+    settle(member.handle, ncclInProgress, "splitting the communicator");
+  }
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  try {
+    if (!aborted_) {
+      streams_.synchronize();
+      for (auto member = members_.rbegin(); member != members_.rend(); ++member)
+        settle(member->handle, ncclCommFinalize(member->handle), "finishing a communicator");
+      settle(all_, ncclCommFinalize(all_), "finishing the communicator");
+      for (const Member& member : members_) ncclCommDestroy(member.handle);
+      ncclCommDestroy(all_);
+    }
+  } catch (const std::exception&) {
+    abort_all();  // nobody is left to tell
+  }
+  cudaFree(token_);
+}
+
+ncclComm_t NcclCommunicator::of(const RankGroup& group) const {
+  if (aborted_) throw GpuFailure("the communicators have been aborted");
+  if (group.size == world_.world_size && group.stride == 1) return all_;
+  for (const Member& member : members_)
+    if (member.group.size == group.size && member.group.stride == group.stride) return member.handle;
+  throw std::logic_error("a group of ranks that nobody announced");
+}
+
+void NcclCommunicator::settle(ncclComm_t handle, ncclResult_t status, const char* what) {
+  const auto deadline = clock_() + world_.timeout;
+  while (status == ncclInProgress) {
+    const ncclResult_t asked = ncclCommGetAsyncError(handle, &status);
+    if (asked != ncclSuccess) status = asked;
+    if (status != ncclInProgress) break;
+    if (clock_() > deadline) {
+      abort_all();
+      throw GpuFailure(std::string(what) + ": the other ranks did not come within " +
+                       std::to_string(world_.timeout.count() / 1000) + " s");
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  if (status != ncclSuccess) fail(handle, status, what);
+}
+
+void NcclCommunicator::fail(ncclComm_t handle, ncclResult_t status, const char* what) {
+  std::string text = std::string("NCCL, ") + what + ": " + ncclGetErrorString(status);
+  if (const char* last = ncclGetLastError(handle); last && *last) text += std::string(" (") + last + ")";
+  abort_all();
+  throw GpuFailure(text);
+}
+
+void NcclCommunicator::abort_all() {
+  if (std::exchange(aborted_, true)) return;
+  for (const Member& member : members_)
+    if (member.handle) ncclCommAbort(member.handle);
+  if (all_) ncclCommAbort(all_);
+}
+
+void NcclCommunicator::check_health() {
+  if (aborted_) return;
+  const auto look = [&](ncclComm_t handle) {
+    ncclResult_t status = ncclSuccess;
+    const ncclResult_t asked = ncclCommGetAsyncError(handle, &status);
+    if (asked != ncclSuccess) status = asked;
+    if (status != ncclSuccess && status != ncclInProgress) fail(handle, status, "on its own");
+  };
+  look(all_);
+  for (std::size_t i = 0; i < members_.size() && !aborted_; ++i) look(members_[i].handle);
+}
+
+void NcclCommunicator::all_gather(StreamId stream, const RankGroup& group, void* out, const void* in,
+                                  std::int64_t count, DType dtype) {
+  const ncclComm_t to = of(group);
+  settle(to, ncclAllGather(in, out, size(count), type_of(dtype), to, streams_[stream]), "all_gather");
+}
+
+void NcclCommunicator::reduce_scatter(StreamId stream, const RankGroup& group, void* out, const void* in,
+                                      std::int64_t count, DType dtype, ReduceOp op) {
+  const ncclComm_t to = of(group);
+  settle(to, ncclReduceScatter(in, out, size(count), type_of(dtype), operation_of(op), to, streams_[stream]),
+         "reduce_scatter");
+}
+
+void NcclCommunicator::all_reduce(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
+                                  ReduceOp op) {
+  const ncclComm_t to = of(group);
+  settle(to, ncclAllReduce(data, data, size(count), type_of(dtype), operation_of(op), to, streams_[stream]),
+         "all_reduce");
+}
+
+void NcclCommunicator::reduce(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
+                              ReduceOp op, std::int64_t root) {
+  const ncclComm_t to = of(group);
+  settle(to,
+         ncclReduce(data, data, size(count), type_of(dtype), operation_of(op), static_cast<int>(root), to,
+                    streams_[stream]),
+         "reduce");
+}
+
+void NcclCommunicator::broadcast(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
+                                 std::int64_t root) {
+  const ncclComm_t to = of(group);
+  settle(to, ncclBroadcast(data, data, size(count), type_of(dtype), static_cast<int>(root), to, streams_[stream]),
+         "broadcast");
+}
+
+void NcclCommunicator::all_to_all(StreamId stream, const RankGroup& group, void* out, const void* in,
+                                  std::int64_t count, DType dtype) {
+  const ncclComm_t to = of(group);
+  const ncclDataType_t type = type_of(dtype);
+  const std::size_t bytes = size(count) * size_of(dtype);
+  ncclGroupStart();
+  for (std::int64_t place = 0; place < group.size; ++place) {
+    const std::size_t offset = static_cast<std::size_t>(place) * bytes;
+    ncclSend(static_cast<const std::byte*>(in) + offset, size(count), type, static_cast<int>(place), to,
+             streams_[stream]);
+    ncclRecv(static_cast<std::byte*>(out) + offset, size(count), type, static_cast<int>(place), to, streams_[stream]);
+  }
+  settle(to, ncclGroupEnd(), "all_to_all");
+}
+
+void NcclCommunicator::send(StreamId stream, const RankGroup& group, const void* data, std::int64_t count, DType dtype,
+                            std::int64_t to) {
+  const ncclComm_t through = of(group);
+  settle(through, ncclSend(data, size(count), type_of(dtype), static_cast<int>(to), through, streams_[stream]), "send");
+}
+
+void NcclCommunicator::recv(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
+                            std::int64_t from) {
+  const ncclComm_t through = of(group);
+  settle(through, ncclRecv(data, size(count), type_of(dtype), static_cast<int>(from), through, streams_[stream]),
+         "recv");
+}
+
+void NcclCommunicator::barrier(const RankGroup& group) {
+  if (group.size == 1) return;
+  check(cudaMemsetAsync(token_, 0, sizeof(float), streams_[0]), "a barrier");
+  all_reduce(0, group, token_, 1, DType::float32, ReduceOp::sum);
+  streams_.finish(0);
+}
+
+}  // namespace qlp
