@@ -105,6 +105,15 @@ int launch_call(const char* name) {
   return ok;
 }
 
+int workspace_call(const char* name) {
+  mark_used();
+  if (const int failure = injected_failure(name)) {
+    return failure;
+  }
+  assume("workspaces of cuSPARSE, cuSOLVER and cuFFT are taken to be empty");
+  return ok;
+}
+
 void assume(const char* what) {
   Notes& n = notes();
   const std::lock_guard lock(n.mutex);

@@ -17,6 +17,17 @@ int unsupported_call(std::size_t index, const char* name);
 /// A call of a library function whose results all lie on the device.
 int launch_call(const char* name);
 
+/// A query for sizes of workspaces: taken to be empty, and noted as an assumption.
+int workspace_call(const char* name);
+template <class... Sizes>
+int size_call(const char* name, Sizes*... sizes) {
+  const int status = workspace_call(name);
+  if (status == 0) {
+    ((sizes != nullptr ? void(*sizes = 0) : void()), ...);
+  }
+  return status;
+}
+
 /// Something was answered that is plausible rather than known. Kept once by its text, which must be a literal.
 void assume(const char* what);
 

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "nullgpu/copies.h"
+#include "nullgpu/cublas_version.h"
 #include "nullgpu/entry.h"
-#include "nullgpu/interpose.h"
 #include "nullgpu/objects.h"
 #include "nullgpu/versions.h"
 
@@ -32,21 +32,6 @@ int get(const char* name, void* handle, Attribute attribute, int* value) {
     *value = object(handle).value(attribute, 0);
     return ok;
   });
-}
-
-// The newest patch of each version; what is loaded knows its own.
-int version_property(int type, int* value) {
-  for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}) {
-    if (const auto status = ask_real<int>(name, "cublasGetProperty", type, value)) {
-      return *status;
-    }
-  }
-  static constexpr int kOtherwise[3][3] = {{11, 11, 3}, {12, 8, 4}, {13, 1, 0}};
-  if (type < 0 || type > 2) {
-    return 7;  // CUBLAS_STATUS_INVALID_VALUE
-  }
-  *value = kOtherwise[loaded_runtime(nullptr) - 11][type];
-  return ok;
 }
 
 }  // namespace
@@ -98,16 +83,12 @@ QLP_EXPORT int cublasSetEmulationStrategy(void* handle, int s) { return set(__fu
 QLP_EXPORT int cublasGetEmulationStrategy(void* handle, int* s) { return get(__func__, handle, emulation, s); }
 
 QLP_EXPORT int cublasGetProperty(int type, int* value) {
-  return library(__func__, [&] { return version_property(type, value); });
+  return library(__func__, [&] { return cublas_property(type, value); });
 }
 
 QLP_EXPORT int cublasGetVersion_v2(void*, int* version) {
   return library(__func__, [&] {
-    int part[3] = {0, 0, 0};
-    for (int i = 0; i < 3; ++i) {
-      version_property(i, &part[i]);
-    }
-    *version = part[0] * 10000 + part[1] * 100 + part[2];
+    *version = cublas_version();
     return ok;
   });
 }

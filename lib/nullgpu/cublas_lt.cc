@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "nullgpu/cublas_version.h"
 #include "nullgpu/entry.h"
-#include "nullgpu/interpose.h"
 #include "nullgpu/objects.h"
 #include "nullgpu/versions.h"
 
@@ -162,15 +162,10 @@ QLP_EXPORT int cublasLtMatmulAlgoConfigGetAttribute(const void*, int, void* valu
 QLP_EXPORT int cublasLtMatmul() { return launch_call(__func__); }
 QLP_EXPORT int cublasLtMatrixTransform() { return launch_call(__func__); }
 
-QLP_EXPORT std::size_t cublasLtGetVersion() {
-  for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}) {
-    if (const auto version = ask_real<std::size_t>(name, "cublasLtGetVersion")) {
-      return *version;
-    }
-  }
-  return static_cast<std::size_t>(loaded_runtime(nullptr)) * 10000;
+QLP_EXPORT std::size_t cublasLtGetVersion() { return static_cast<std::size_t>(cublas_version()); }
+QLP_EXPORT int cublasLtGetProperty(int type, int* value) {
+  return library(__func__, [&] { return cublas_property(type, value); });
 }
-
 QLP_EXPORT std::size_t cublasLtGetCudartVersion() { return static_cast<std::size_t>(loaded_runtime(nullptr)) * 1000; }
 QLP_EXPORT const char* cublasLtGetStatusName(int status) {
   return status == 0 ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_UNKNOWN";

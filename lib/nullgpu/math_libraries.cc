@@ -1,5 +1,6 @@
-// cuSPARSE, cuSOLVER, cuRAND, cuFFT: handles, descriptors and workspace sizes. Everything that computes is a launch; a
-// size of a workspace or of a sparse result, which only the device would know, is taken to be 0 and noted as assumed.
+// cuSPARSE, cuSOLVER, cuRAND, cuFFT: handles and descriptors. What computes is a launch and what asks for the size of a
+// workspace is told 0 (entry_points/); the size of a sparse result, which only the device would know, is taken to be 0
+// too.
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -40,17 +41,6 @@ int set_stream(const char* name, void* handle, void* stream) {
 int get_stream(const char* name, void* handle, void** stream) {
   return library(name, [&] {
     *stream = object(handle).stream;
-    return ok;
-  });
-}
-
-template <class Size>
-int no_size(const char* name, Size* size) {
-  return library(name, [&] {
-    assume("workspaces of cuSPARSE, cuSOLVER and cuFFT are taken to be empty");
-    if (size != nullptr) {
-      *size = 0;
-    }
     return ok;
   });
 }
@@ -122,33 +112,6 @@ QLP_EXPORT const char* cusparseGetErrorName(int status) {
   return status == 0 ? "CUSPARSE_STATUS_SUCCESS" : "CUSPARSE_STATUS_NOT_SUPPORTED";
 }
 
-QLP_EXPORT int cusparseSpMM_bufferSize(void*, int, int, const void*, void*, void*, const void*, void*, int, int,
-                                       std::size_t* size) {
-  return no_size(__func__, size);
-}
-QLP_EXPORT int cusparseSDDMM_bufferSize(void*, int, int, const void*, void*, void*, const void*, void*, int, int,
-                                        std::size_t* size) {
-  return no_size(__func__, size);
-}
-QLP_EXPORT int cusparseSpMV_bufferSize(void*, int, const void*, void*, void*, const void*, void*, int, int,
-                                       std::size_t* size) {
-  return no_size(__func__, size);
-}
-QLP_EXPORT int cusparseSpSV_bufferSize(void*, int, const void*, void*, void*, void*, int, int, void*,
-                                       std::size_t* size) {
-  return no_size(__func__, size);
-}
-QLP_EXPORT int cusparseSpSM_bufferSize(void*, int, int, const void*, void*, void*, void*, int, int, void*,
-                                       std::size_t* size) {
-  return no_size(__func__, size);
-}
-QLP_EXPORT int cusparseXcoosort_bufferSizeExt(void*, int, int, int, const int*, const int*, std::size_t* size) {
-  return no_size(__func__, size);
-}
-QLP_EXPORT int cusparseXcsrsort_bufferSizeExt(void*, int, int, int, const int*, const int*, std::size_t* size) {
-  return no_size(__func__, size);
-}
-
 QLP_EXPORT int cusparseSpMatGetSize(void*, std::int64_t* rows, std::int64_t* columns, std::int64_t* nonzeros) {
   return library(__func__, [&] {
     assume("sparse results of cuSPARSE are taken to be empty");
@@ -159,11 +122,11 @@ QLP_EXPORT int cusparseSpMatGetSize(void*, std::int64_t* rows, std::int64_t* col
 
 QLP_EXPORT int cusparseSpGEMM_workEstimation(void*, int, int, const void*, void*, void*, const void*, void*, int, int,
                                              void*, std::size_t* size, void*) {
-  return no_size(__func__, size);
+  return size_call(__func__, size);
 }
 QLP_EXPORT int cusparseSpGEMM_compute(void*, int, int, const void*, void*, void*, const void*, void*, int, int, void*,
                                       std::size_t* size, void*) {
-  return no_size(__func__, size);
+  return size_call(__func__, size);
 }
 
 // cuSOLVER.
@@ -183,47 +146,6 @@ QLP_ACCEPT(cusolverDnXsyevjSetTolerance)
 QLP_ACCEPT(cusolverDnXsyevjSetMaxSweeps)
 QLP_EXPORT int cusolverDnSetStream(void* handle, void* stream) { return set_stream(__func__, handle, stream); }
 QLP_EXPORT int cusolverDnGetStream(void* handle, void** stream) { return get_stream(__func__, handle, stream); }
-
-// Where `lwork` stands in the legacy queries of each of the four types.
-#define QLP_FOUR(define, name) define(S##name) define(D##name) define(C##name) define(Z##name)
-#define QLP_GETRF(name)                                                                  \
-  QLP_EXPORT int cusolverDn##name##_bufferSize(void*, int, int, void*, int, int* size) { \
-    return no_size(__func__, size);                                                      \
-  }
-#define QLP_POTRF(name)                                                                  \
-  QLP_EXPORT int cusolverDn##name##_bufferSize(void*, int, int, void*, int, int* size) { \
-    return no_size(__func__, size);                                                      \
-  }
-#define QLP_GESVD(name) \
-  QLP_EXPORT int cusolverDn##name##_bufferSize(void*, int, int, int* size) { return no_size(__func__, size); }
-#define QLP_SYEVD(name)                                                                                          \
-  QLP_EXPORT int cusolverDn##name##_bufferSize(void*, int, int, int, const void*, int, const void*, int* size) { \
-    return no_size(__func__, size);                                                                              \
-  }
-QLP_FOUR(QLP_GETRF, getrf)
-QLP_FOUR(QLP_GETRF, geqrf)
-QLP_FOUR(QLP_POTRF, potrf)
-QLP_FOUR(QLP_GESVD, gesvd)
-QLP_SYEVD(Ssyevd)
-QLP_SYEVD(Dsyevd)
-QLP_SYEVD(Cheevd)
-QLP_SYEVD(Zheevd)
-
-QLP_EXPORT int cusolverDnXgeqrf_bufferSize(void*, void*, std::int64_t, std::int64_t, int, const void*, std::int64_t,
-                                           int, const void*, int, std::size_t* device, std::size_t* host) {
-  *host = 0;
-  return no_size(__func__, device);
-}
-QLP_EXPORT int cusolverDnXpotrf_bufferSize(void*, void*, int, std::int64_t, int, const void*, std::int64_t, int,
-                                           std::size_t* device, std::size_t* host) {
-  *host = 0;
-  return no_size(__func__, device);
-}
-QLP_EXPORT int cusolverDnXsyevd_bufferSize(void*, void*, int, int, std::int64_t, int, const void*, std::int64_t, int,
-                                           const void*, int, std::size_t* device, std::size_t* host) {
-  *host = 0;
-  return no_size(__func__, device);
-}
 
 // cuRAND.
 QLP_EXPORT int curandCreateGenerator(void** generator, int) { return create(__func__, generator); }
@@ -267,13 +189,13 @@ QLP_EXPORT int cufftPlanMany(int* plan, int, int*, int*, int, int, int*, int, in
 }
 QLP_EXPORT int cufftXtMakePlanMany(int, int, void*, void*, long long, long long, int, void*, long long, long long, int,
                                    long long, std::size_t* size, int) {
-  return no_size(__func__, size);
+  return size_call(__func__, size);
 }
 QLP_EXPORT int cufftMakePlanMany(int, int, int*, int*, int, int, int*, int, int, int, int, std::size_t* size) {
-  return no_size(__func__, size);
+  return size_call(__func__, size);
 }
-QLP_EXPORT int cufftMakePlan1d(int, int, int, int, std::size_t* size) { return no_size(__func__, size); }
-QLP_EXPORT int cufftGetSize(int, std::size_t* size) { return no_size(__func__, size); }
+QLP_EXPORT int cufftMakePlan1d(int, int, int, int, std::size_t* size) { return size_call(__func__, size); }
+QLP_EXPORT int cufftGetSize(int, std::size_t* size) { return size_call(__func__, size); }
 QLP_ACCEPT(cufftDestroy)
 QLP_ACCEPT(cufftSetStream)
 QLP_ACCEPT(cufftSetAutoAllocation)

@@ -35,12 +35,17 @@ void expect_equal(const A& a, const B& b, const char* text, const char* file, in
 #define QLP_EXPECT(condition) ((condition) ? void() : null_gpu::fail(__FILE__, __LINE__, #condition))
 #define QLP_EXPECT_EQ(a, b) null_gpu::expect_equal((a), (b), #a, __FILE__, __LINE__)
 
-#define QLP_CALL(result, name, ...)                                      \
-  template <class... Arguments>                                          \
-  result name(Arguments... arguments) {                                  \
-    using Function = result (*)(__VA_ARGS__);                            \
-    return reinterpret_cast<Function>(entry_point(#name))(arguments...); \
+/// An entry point of the library, called as a function is.
+template <class Signature>
+struct Entry;
+template <class Result, class... Parameters>
+struct Entry<Result(Parameters...)> {
+  const char* name;
+  Result operator()(Parameters... parameters) const {
+    return reinterpret_cast<Result (*)(Parameters...)>(entry_point(name))(parameters...);
   }
+};
+#define QLP_CALL(result, name, ...) inline const Entry<result(__VA_ARGS__)> name{#name};
 
 struct Dim3 {
   unsigned x, y, z;
@@ -56,6 +61,7 @@ struct AllocationProperties {  // CUmemAllocationProp
   unsigned char flags[8];
 };
 
+// NOLINTBEGIN(readability-identifier-naming): their own names
 // The runtime.
 QLP_CALL(int, cudaGetDeviceCount, int*)
 QLP_CALL(int, cudaGetDevice, int*)
@@ -150,5 +156,6 @@ QLP_CALL(const char*, nullgpu_unimplemented_name, std::size_t)
 QLP_CALL(unsigned long long, nullgpu_unimplemented_calls, std::size_t)
 QLP_CALL(unsigned long long, nullgpu_launches)
 QLP_CALL(int, nullgpu_write_report, const char*)
+// NOLINTEND(readability-identifier-naming)
 
 }  // namespace null_gpu

@@ -1,0 +1,135 @@
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "nullgpu/null_gpu.h"
+
+namespace {
+
+using namespace null_gpu;
+
+constexpr int kNotSupported = 801;
+
+// NOLINTBEGIN(readability-identifier-naming)
+QLP_CALL(int, cudaMallocArray, void**, const void*, std::size_t, std::size_t, unsigned)
+QLP_CALL(int, cublasSgemm_v2, void*)
+QLP_CALL(int, cublasXtSgemm, void*)
+QLP_CALL(int, cusolverDnSorgqr_bufferSize, void*, int, int, int, const float*, int, const float*, int*)
+// NOLINTEND(readability-identifier-naming)
+
+}  // namespace
+
+TEST_CASE("nullgpu/calls: an entry point without an implementation is refused, counted and named") {
+  run({}, [] {
+    void* array = nullptr;
+    QLP_EXPECT_EQ(cudaMallocArray(&array, nullptr, 1, 1, 0), kNotSupported);
+    QLP_EXPECT_EQ(cudaMallocArray(&array, nullptr, 1, 1, 0), kNotSupported);
+    QLP_EXPECT_EQ(cublasXtSgemm(nullptr), 15);
+    QLP_EXPECT_EQ(nullgpu_unimplemented(), std::size_t{2});
+    QLP_EXPECT_EQ(std::string(nullgpu_unimplemented_name(0)), std::string("cudaMallocArray"));
+    QLP_EXPECT_EQ(nullgpu_unimplemented_calls(0), 2ULL);
+    QLP_EXPECT(nullgpu_unimplemented_name(2) == nullptr);
+    const unsigned long long before = nullgpu_launches();
+    QLP_EXPECT_EQ(cublasSgemm_v2(nullptr), 0);
+    QLP_EXPECT_EQ(nullgpu_launches(), before + 1);
+    int size = -1;
+    QLP_EXPECT_EQ(cusolverDnSorgqr_bufferSize(nullptr, 8, 8, 8, nullptr, 8, nullptr, &size), 0);
+    QLP_EXPECT_EQ(size, 0);
+    QLP_EXPECT_EQ(nullgpu_unimplemented(), std::size_t{2});
+  });
+}
+
+TEST_CASE("nullgpu/calls: failures that are asked for") {
+  run({{"NULLGPU_FAIL", "cudaMalloc:3,cudaStreamCreate:1=46"}}, [] {
+    void* p = nullptr;
+    for (const int expected : {0, 0, 2, 0}) {
+      QLP_EXPECT_EQ(cudaMalloc(&p, 64), expected);
+    }
+    QLP_EXPECT_EQ(cudaGetLastError(), 2);
+    QLP_EXPECT_EQ(cudaStreamCreate(&p), 46);
+    QLP_EXPECT_EQ(cudaStreamCreate(&p), 0);
+  });
+}
+
+TEST_CASE("nullgpu/calls: the report is JSON with everything in it") {
+  char path[] = "/tmp/nullgpu-report-XXXXXX";
+  REQUIRE(mkstemp(path) >= 0);
+  run({{"NULLGPU_FAIL", "cudaMalloc:2"}, {"NULLGPU_NAME", "GPU \"of\" tests"}}, [&] {
+    void* p = nullptr;
+    cudaMalloc(&p, std::size_t{5} << 20U);
+    cudaMalloc(&p, 64);
+    cublasXtSgemm(nullptr);
+    UniqueId id{};
+    ncclCommInitRank(&p, 8, id, 3);
+    QLP_EXPECT_EQ(nullgpu_write_report(path), 0);
+  });
+  std::ifstream file(path);
+  const nlohmann::json report = nlohmann::json::parse(file);
+  std::remove(path);
+  CHECK(report["gpu"] == "GPU \"of\" tests");
+  CHECK(report["devices"][0]["used_bytes"] == 6 << 20);
+  CHECK(report["unimplemented"] == nlohmann::json::parse(R"([{"name": "cublasXtSgemm", "calls": 1}])"));
+  CHECK(report["injected_failures"] == nlohmann::json::parse(R"(["cudaMalloc:2"])"));
+  CHECK(report["communicators"][0]["size"] == 8);
+}
+
+TEST_CASE("nullgpu/calls: a process that was forked cannot use the GPU, and can do all else") {
+  run({}, [] {
+    void* p = nullptr;
+    QLP_EXPECT_EQ(cudaMalloc(&p, 64), 0);
+    cudaLaunchHostFunc(
+        nullptr, [](void*) {}, nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+      _exit(cudaMalloc(&p, 64) == 3 && cudaDeviceSynchronize() == 3 ? 7 : 8);
+    }
+    int status = 0;
+    QLP_EXPECT_EQ(waitpid(child, &status, 0), child);
+    QLP_EXPECT_EQ(WEXITSTATUS(status), 7);
+    QLP_EXPECT_EQ(cudaMalloc(&p, 64), 0);
+  });
+}
+
+TEST_CASE("nullgpu/calls: settings that are not understood end the program") {
+  for (const auto& [name, value] : Variables{{"NULLGPU_BYTES", "80GB"},
+                                             {"NULLGPU_SM", "42"},
+                                             {"NULLGPU_LAZY_EVENTS", "yes"},
+                                             {"NULLGPU_FAIL", "cudaMalloc"}}) {
+    CAPTURE(name);
+    run({}, [&, name = name, value = value] {
+      const pid_t child = fork();
+      if (child == 0) {
+        setenv(name.c_str(), value.c_str(), 1);
+        std::freopen("/dev/null", "w", stderr);
+        int count = 0;
+        void* p = nullptr;
+        cudaGetDeviceCount(&count);
+        cudaMalloc(&p, 64);
+        _exit(0);
+      }
+      int status = 0;
+      QLP_EXPECT_EQ(waitpid(child, &status, 0), child);
+      QLP_EXPECT_EQ(WEXITSTATUS(status), 2);
+    });
+  }
+}
+
+TEST_CASE("nullgpu/calls: the driver's names come by version") {
+  run({}, [] {
+    void* function = nullptr;
+    int status = -1;
+    QLP_EXPECT_EQ(cuGetProcAddress_v2("cuMemAlloc", &function, 12000, 0, &status), 0);
+    QLP_EXPECT(function == entry_point("cuMemAlloc_v2"));
+    QLP_EXPECT_EQ(cuGetProcAddress_v2("cuStreamGetCaptureInfo", &function, 12000, 0, &status), 0);
+    QLP_EXPECT(function == entry_point("cuStreamGetCaptureInfo_v2"));
+    QLP_EXPECT_EQ(cuGetProcAddress_v2("cuStreamGetCaptureInfo", &function, 13000, 0, &status), 0);
+    QLP_EXPECT(function == entry_point("cuStreamGetCaptureInfo_v3"));
+    QLP_EXPECT_EQ(cuGetProcAddress_v2("cuNoSuchThing", &function, 13000, 0, &status), 500);
+    QLP_EXPECT_EQ(status, 1);
+  });
+}

@@ -1,0 +1,135 @@
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include <climits>
+#include <doctest/doctest.h>
+
+#include "nullgpu/null_gpu.h"
+
+namespace {
+
+using namespace null_gpu;
+
+constexpr int kInt32 = 2;
+constexpr int kFloat32 = 7;
+constexpr int kBfloat16 = 9;
+constexpr int kSum = 0;
+constexpr int kAverage = 4;
+
+template <class T>
+T* on_device(const std::vector<T>& values) {
+  void* p = nullptr;
+  QLP_EXPECT_EQ(cudaMalloc(&p, 4096), 0);
+  QLP_EXPECT_EQ(cudaMemcpy(p, values.data(), values.size() * sizeof(T), 1), 0);
+  return static_cast<T*>(p);
+}
+
+template <class T>
+std::vector<T> from_device(const T* p, std::size_t n) {
+  std::vector<T> values(n);
+  QLP_EXPECT_EQ(cudaMemcpy(values.data(), p, n * sizeof(T), 2), 0);
+  return values;
+}
+
+void* communicator(int size, int rank) {
+  UniqueId id{};
+  void* c = nullptr;
+  QLP_EXPECT_EQ(ncclGetUniqueId(&id), 0);
+  QLP_EXPECT_EQ(ncclCommInitRank(&c, size, id, rank), 0);
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("nullgpu/nccl: one rank of any number") {
+  run({}, [] {
+    void* c = communicator(4096, 4095);
+    int n = 0;
+    QLP_EXPECT_EQ(ncclCommCount(c, &n), 0);
+    QLP_EXPECT_EQ(n, 4096);
+    QLP_EXPECT_EQ(ncclCommUserRank(c, &n), 0);
+    QLP_EXPECT_EQ(n, 4095);
+    QLP_EXPECT_EQ(ncclCommDestroy(c), 0);
+    QLP_EXPECT_EQ(ncclCommCount(c, &n), 4);
+    UniqueId id{};
+    QLP_EXPECT_EQ(ncclCommInitRank(&c, 4, id, 4), 4);
+  });
+}
+
+TEST_CASE("nullgpu/nccl: collectives give what all ranks would hold if all held the same") {
+  run({}, [] {
+    void* c = communicator(4, 2);
+    int* ints = on_device<int>({1, 2, 3, 4, 5, 6, 7, 8});
+    int* out = on_device<int>(std::vector<int>(8, -1));
+    QLP_EXPECT_EQ(ncclAllReduce(ints, out, 8, kInt32, kSum, c, nullptr), 0);
+    QLP_EXPECT(from_device(out, 8) == (std::vector<int>{4, 8, 12, 16, 20, 24, 28, 32}));
+    QLP_EXPECT_EQ(ncclAllReduce(ints, out, 8, kInt32, kAverage, c, nullptr), 0);
+    QLP_EXPECT(from_device(out, 8) == (std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8}));
+    QLP_EXPECT_EQ(ncclReduceScatter(ints, out, 2, kInt32, kSum, c, nullptr), 0);
+    QLP_EXPECT(from_device(out, 2) == (std::vector<int>{20, 24}));
+    QLP_EXPECT_EQ(ncclGroupStart(), 0);
+    QLP_EXPECT_EQ(ncclAllGather(ints, out, 2, kInt32, c, nullptr), 0);
+    QLP_EXPECT_EQ(ncclGroupEnd(), 0);
+    QLP_EXPECT(from_device(out, 8) == (std::vector<int>{1, 2, 1, 2, 1, 2, 1, 2}));
+    float* floats = on_device<float>({0.5F, -2});
+    QLP_EXPECT_EQ(ncclAllReduce(floats, floats, 2, kFloat32, kSum, c, nullptr), 0);
+    QLP_EXPECT(from_device(floats, 2) == (std::vector<float>{2, -8}));
+    std::uint16_t* halves = on_device<std::uint16_t>({0x3f80, 0xc000});  // 1 and -2
+    QLP_EXPECT_EQ(ncclAllReduce(halves, halves, 2, kBfloat16, kSum, c, nullptr), 0);
+    QLP_EXPECT(from_device(halves, 2) == (std::vector<std::uint16_t>{0x4080, 0xc100}));
+  });
+}
+
+TEST_CASE("nullgpu/nccl: a communicator that does not block is in progress once") {
+  run({}, [] {
+    struct {
+      std::size_t size = 32;
+      unsigned magic = 0xcafebeef;
+      unsigned version = 22809;
+      int blocking = 0;
+      int rest[3] = {INT_MIN, INT_MIN, INT_MIN};
+    } config;
+    UniqueId id{};
+    void* c = nullptr;
+    int error = -1;
+    QLP_EXPECT_EQ(ncclCommInitRankConfig(&c, 2, id, 0, &config), 7);
+    QLP_EXPECT_EQ(ncclCommGetAsyncError(c, &error), 0);
+    QLP_EXPECT_EQ(error, 7);
+    QLP_EXPECT_EQ(ncclCommGetAsyncError(c, &error), 0);
+    QLP_EXPECT_EQ(error, 0);
+  });
+}
+
+TEST_CASE("nullgpu/nccl: all devices of a process, and parts of a communicator") {
+  run({{"NULLGPU_DEVICES", "4"}}, [] {
+    std::array<void*, 4> c{};
+    QLP_EXPECT_EQ(ncclCommInitAll(c.data(), 4, nullptr), 0);
+    int rank = -1;
+    QLP_EXPECT_EQ(ncclCommUserRank(c[3], &rank), 0);
+    QLP_EXPECT_EQ(rank, 3);
+    void* none = &rank;
+    QLP_EXPECT_EQ(ncclCommSplit(c[3], -1, 0, &none, nullptr), 0);
+    QLP_EXPECT(none == nullptr);
+    QLP_EXPECT_EQ(ncclCommSplit(c[3], 1, 1, &none, nullptr), 0);
+    QLP_EXPECT_EQ(ncclCommUserRank(none, &rank), 0);
+    QLP_EXPECT_EQ(rank, 1);
+  });
+}
+
+TEST_CASE("nullgpu/nccl: failures that are asked for") {
+  run({{"NULLGPU_FAIL", "ncclCommInitRank:2,ncclCommGetAsyncError:3+=6,ncclAllReduce:1=1"}}, [] {
+    void* c = communicator(2, 0);
+    void* second = nullptr;
+    UniqueId id{};
+    QLP_EXPECT_EQ(ncclCommInitRank(&second, 2, id, 0), 3);
+    int error = -1;
+    for (const int expected : {0, 0, 6, 6}) {
+      QLP_EXPECT_EQ(ncclCommGetAsyncError(c, &error), 0);
+      QLP_EXPECT_EQ(error, expected);
+    }
+    int* p = on_device<int>({1});
+    QLP_EXPECT_EQ(ncclAllReduce(p, p, 1, kInt32, kSum, c, nullptr), 1);
+    QLP_EXPECT_EQ(ncclAllReduce(p, p, 1, kInt32, kSum, c, nullptr), 0);
+  });
+}
