@@ -18,11 +18,12 @@
 namespace qlp::app {
 namespace {
 
-constexpr std::array<std::string_view, 8> kCommands{"estimate",       "explain", "check",  "export",
-                                                    "sparse-weights", "gpus",    "models", "schema"};
-constexpr std::array<std::string_view, 3> kExports{"torch", "accelerate", "deepspeed"};
+constexpr std::array<std::string_view, 9> kCommands{"estimate", "explain", "check",  "export", "sparse-weights",
+                                                    "env",      "gpus",    "models", "schema"};
+constexpr std::array<std::string_view, 4> kExports{"torch", "accelerate", "deepspeed", "runner"};
 constexpr std::array<std::string_view, 4> kFormats{"plain", "bnb-4bit", "gptq", "awq"};
 constexpr std::array<std::string_view, 3> kFloats{"float32", "float16", "bfloat16"};
+constexpr std::array<std::string_view, 2> kEnvActions{"create", "list"};
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 
 /// Accepts one of the words; the message offers the one that was probably meant.
@@ -81,6 +82,7 @@ class CommandLine {
     add_check();
     add_export();
     add_sparse_weights();
+    add_env();
     gpus_ = add_command("gpus", "List the GPU catalogue",
                         "Examples:\n"
                         "  qlora-plan gpus                          what CUDA gives on each GPU\n"
@@ -236,10 +238,12 @@ class CommandLine {
             [this](const std::string& word) {
               export_arguments_.format = word == "accelerate"  ? ExportFormat::accelerate
                                          : word == "deepspeed" ? ExportFormat::deepspeed
+                                         : word == "runner"    ? ExportFormat::runner
                                                                : ExportFormat::torch;
             },
             "torch: what becomes of each parameter, as Python lists, with --json as JSON [torch];\n"
-            "accelerate: for accelerate launch --config_file; deepspeed: DeepSpeed's JSON")
+            "accelerate: for accelerate launch --config_file; deepspeed: DeepSpeed's JSON;\n"
+            "runner: job and plan for scripts/torch_runner.py")
         ->type_name("FORMAT")
         ->check(one_of(kExports))
         ->group("Output");
@@ -307,6 +311,28 @@ class CommandLine {
         ->group("Output");
   }
 
+  void add_env() {
+    EnvArguments& arguments = env_arguments_;
+    env_ = add_command("env", "Make a Python environment with the libraries of a stack in their versions",
+                       "Examples:\n"
+                       "  qlora-plan env create 2025-10            torch 2.8 and what goes with it\n"
+                       "  qlora-plan env create job.yaml           the versions of the job's stack\n"
+                       "  qlora-plan env list                      those that there are",
+                       arguments.common);
+    env_->add_option_function<std::string>(
+            "ACTION",
+            [&](const std::string& word) { arguments.action = word == "list" ? EnvAction::list : EnvAction::create; },
+            "create, list")
+        ->required()
+        ->check(one_of(kEnvActions))
+        ->group("Input");
+    env_->add_option("STACK", arguments.stack, "To create: a stack that list names, or a job file")->group("Input");
+    env_->add_option("DIR", arguments.directory, "Where, instead of a folder of the user's data")->group("Input");
+    env_->add_option("--python", arguments.python, "The interpreter that it is made with [python3]")
+        ->type_name("PYTHON")
+        ->group("Input");
+  }
+
   const CLI::App& chosen() const {
     const auto commands = root_.get_subcommands();
     return commands.empty() ? root_ : *commands.front();
@@ -346,6 +372,7 @@ class CommandLine {
     if (*check_) return with_color(check_arguments_);
     if (*export_) return with_color(export_arguments_);
     if (*sparse_weights_) return with_color(sparse_weights_arguments_);
+    if (*env_) return with_color(env_arguments_);
     if (*gpus_) return with_color(gpus_arguments_);
     if (*models_) return with_color(models_arguments_);
     return with_color(schema_arguments_);
@@ -357,6 +384,7 @@ class CommandLine {
   CLI::App* check_ = nullptr;
   CLI::App* export_ = nullptr;
   CLI::App* sparse_weights_ = nullptr;
+  CLI::App* env_ = nullptr;
   CLI::App* gpus_ = nullptr;
   CLI::App* models_ = nullptr;
   CLI::App* schema_ = nullptr;
@@ -365,6 +393,7 @@ class CommandLine {
   CheckArguments check_arguments_;
   ExportArguments export_arguments_;
   SparseWeightsArguments sparse_weights_arguments_;
+  EnvArguments env_arguments_;
   GpusArguments gpus_arguments_;
   ModelsArguments models_arguments_;
   SchemaArguments schema_arguments_;

@@ -54,7 +54,7 @@ struct CheckArguments {
   bool strict = false;
 };
 
-enum class ExportFormat : std::uint8_t { torch, torch_json, accelerate, deepspeed };
+enum class ExportFormat : std::uint8_t { torch, torch_json, accelerate, deepspeed, runner };
 
 struct ExportArguments {
   CommonArguments common;
@@ -77,6 +77,16 @@ struct SparseWeightsArguments {
   std::optional<std::string> python;  ///< the interpreter whose transformers names the tensors
 };
 
+enum class EnvAction : std::uint8_t { create, list };
+
+struct EnvArguments {
+  CommonArguments common;
+  EnvAction action = EnvAction::list;
+  std::optional<std::string> stack;  ///< a name, or a job file
+  std::optional<std::string> directory;
+  std::string python = "python3";
+};
+
 struct GpusArguments {
   CommonArguments common;
 };
@@ -90,7 +100,7 @@ struct SchemaArguments {
 };
 
 using Arguments = std::variant<EstimateArguments, ExplainArguments, CheckArguments, ExportArguments,
-                               SparseWeightsArguments, GpusArguments, ModelsArguments, SchemaArguments>;
+                               SparseWeightsArguments, EnvArguments, GpusArguments, ModelsArguments, SchemaArguments>;
 
 /// Help or the version was asked for: text for stdout.
 struct Information {

@@ -6,5 +6,6 @@
 namespace qlp::app {
 
 std::string_view meta_names_script();  ///< app/meta_names.py
+std::string_view python_env_script();  ///< scripts/python_env.py
 
 }  // namespace qlp::app

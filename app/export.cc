@@ -5,6 +5,7 @@
 #include "estimate/estimate.h"
 #include "report/export_accelerate.h"
 #include "report/export_deepspeed.h"
+#include "report/export_runner.h"
 #include "report/export_torch.h"
 
 namespace qlp::app {
@@ -16,6 +17,8 @@ Result<std::string> exported(const JobSpec& job, const NamedPlan& plan, ExportFo
       return accelerate_config(job, plan);
     case ExportFormat::deepspeed:
       return deepspeed_config(plan);
+    case ExportFormat::runner:
+      return runner_job(job, plan);
     case ExportFormat::torch:
       return torch_lists(job, plan);
     case ExportFormat::torch_json:

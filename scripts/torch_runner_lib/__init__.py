@@ -1,0 +1,1 @@
+"""The parts of scripts/torch_runner.py."""

@@ -1,0 +1,255 @@
+"""The program itself: load, adapt, train, evaluate, save."""
+
+import os
+import sys
+import tempfile
+
+import torch
+
+from . import load, plans, stack
+from .phases import Phases
+from .section import Refused
+
+
+def run(whole, asked):
+    job, plan_section = whole.section("job"), whole.section("plan")
+    if job is None or plan_section is None:
+        raise Refused("expected job and plan, as export --to runner writes them")
+    plan = plans.make(plan_section, whole.take("deepspeed", None))
+    whole.finish()
+    sections = {name: job.section(name) for name in ("model", "quantization", "adapter", "training", "cluster", "stack")}
+    job.told("allocator", "parameters")  # environment.py; a count
+    job.finish()
+    needed = ["torch", "transformers", "accelerate"]
+    needed += ["peft"] if sections["adapter"] else []
+    needed += ["bitsandbytes"] if sections["quantization"] else []
+    needed += ["deepspeed"] if plan.name.startswith("zero") else []
+    versions = stack.check(sections["stack"], needed, asked.any_stack)
+    ranks = check_cluster(sections["cluster"], plan)
+    trained = Training(sections["training"], ranks)
+    begin_group(ranks)
+    if asked.snapshot:
+        torch.cuda.memory._record_memory_history(max_entries=5_000_000, stacks="python")
+    phases = Phases(torch)
+    status = 0
+    try:
+        train(sections, plan, trained, asked.checkpoint, phases)
+    except torch.cuda.OutOfMemoryError as error:
+        phases.mark("out_of_memory")
+        print(f"torch_runner: {error}", file=sys.stderr)
+        status = 1
+    if asked.snapshot:
+        torch.cuda.memory._dump_snapshot(asked.snapshot)
+    if asked.out and int(os.environ.get("RANK", "0")) == 0:
+        phases.write(asked.out, {"plan": plan.name, "world_size": ranks, "out_of_memory": status == 1, "versions": versions})
+    if status:
+        sys.exit(status)
+
+
+def check_cluster(cluster, plan):
+    """The number of ranks, which the launcher must have started."""
+    # Of the device, which is there; and of figures that no allocation depends on.
+    cluster.told("gpu", "gpus_per_node", "intra_node_bytes_per_second", "inter_node_bytes_per_second",
+                 "used_by_others_bytes", "margin")
+    mesh = cluster.section("mesh")
+    for axis in ("tp", "cp", "pp", "ep"):
+        mesh.only(axis, 1, why="it runs data parallel plans")
+    mesh.finish()
+    wanted = 1 if plan.name == "single" else cluster.take("world_size")
+    cluster.told("world_size")
+    cluster.finish()
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    if started != wanted:
+        raise Refused(f"the plan has {wanted} ranks, and {started} were started (torchrun sets WORLD_SIZE)")
+    return wanted
+
+
+def begin_group(ranks):
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    if ranks > 1:
+        torch.distributed.init_process_group("cpu:gloo,cuda:nccl")
+    elif os.environ.get("ACCELERATE_USE_FSDP") or os.environ.get("ACCELERATE_USE_DEEPSPEED"):
+        # One rank of a sharded plan is a group of one.
+        for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500"), ("RANK", "0"), ("WORLD_SIZE", "1"),
+                            ("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1")):
+            os.environ.setdefault(name, value)
+
+
+class Training:
+    """The job's `training`, as arguments of the Trainer."""
+
+    def __init__(self, section, ranks):
+        self.ranks = ranks
+        self.micro_batch_size = section.take("micro_batch_size")
+        self.seq_len = section.take("seq_len")
+        self.accumulation = section.take("gradient_accumulation_steps")
+        self.steps = section.take("num_steps")
+        self.attention = section.take("attn_implementation")
+        checkpointing = section.take("gradient_checkpointing")
+        self.checkpointing = checkpointing or None  # its keyword arguments
+        precision = section.take("mixed_precision")
+        optimizer = section.take("optimizer")
+        self.loops = optimizer == "adamw_torch_forloop"  # ours: AdamW(foreach=False)
+        loss = section.take("loss")
+        if loss == "chunked":
+            raise Refused("training.loss: chunked is not run here: no library of the stack has it")
+        self.arguments = {
+            "per_device_train_batch_size": self.micro_batch_size,
+            "gradient_accumulation_steps": self.accumulation,
+            "max_steps": self.steps,
+            "bf16": precision == "bf16",
+            "fp16": precision == "fp16",
+            "optim": "adamw_torch" if self.loops else optimizer,
+            "max_grad_norm": section.take("max_grad_norm"),
+            "use_liger_kernel": loss == "liger",
+        }
+        if section.take("sync_each_batch"):
+            self.arguments["accelerator_config"] = {"gradient_accumulation_kwargs": {"sync_each_batch": True}}
+        self.evaluation = section.section("evaluation")
+        self.eval_samples = 0
+        if self.evaluation is not None:
+            self._read_evaluation(self.evaluation)
+        save = section.section("save")
+        self.saves = save is not None
+        if save is not None:
+            save.only("state_dict_type", "FULL_STATE_DICT", why="it saves whole state dicts")
+            save.finish()
+        section.finish()
+
+    def _read_evaluation(self, section):
+        batch = section.take("per_device_eval_batch_size")
+        self.eval_samples = section.take("num_samples", 2 * batch * self.ranks)
+        self.arguments |= {
+            "per_device_eval_batch_size": batch,
+            "prediction_loss_only": section.take("prediction_loss_only"),
+            "eval_accumulation_steps": section.take("eval_accumulation_steps", None),
+        }
+        section.finish()
+
+    def trainer_arguments(self, prepared_kbit, more):
+        checkpoints = self.checkpointing is not None
+        return self.arguments | {
+            "output_dir": tempfile.mkdtemp(prefix="torch-runner-"),
+            "gradient_checkpointing": checkpoints and not prepared_kbit,
+            "gradient_checkpointing_kwargs": self.checkpointing,
+            "logging_strategy": "no",
+            "save_strategy": "no",
+            "report_to": [],
+            "disable_tqdm": True,
+            "learning_rate": 1e-4,
+            "dataloader_num_workers": 0,
+            "remove_unused_columns": False,
+        } | more
+
+
+class Samples(torch.utils.data.Dataset):
+    """Random tokens; every sample has the whole length."""
+
+    def __init__(self, count, length, vocabulary):
+        self._count, self._length, self._vocabulary = count, length, vocabulary
+
+    def __len__(self):
+        return self._count
+
+    def __getitem__(self, index):
+        ids = torch.randint(0, self._vocabulary, (self._length,))
+        return {"input_ids": ids, "labels": ids.clone()}
+
+
+def make_trainer_class(phases, plan):
+    from transformers import Trainer
+
+    class MarkingTrainer(Trainer):
+        micro = 0
+        wrapped = False
+
+        def create_accelerator_and_postprocess(self):
+            super().create_accelerator_and_postprocess()
+            plan.after_accelerator(self)
+            prepare = self.accelerator.prepare
+
+            def marked(*arguments, **options):
+                plan.before_wrap(self)
+                return prepare(*arguments, **options)
+
+            self.accelerator.prepare = marked
+
+        def compute_loss(self, *arguments, **options):
+            result = super().compute_loss(*arguments, **options)
+            if self.model.training:
+                self.micro += 1
+                phases.mark(f"micro{self.micro}.forward")
+            return result
+
+        def training_step(self, model, *arguments, **options):
+            if self.micro == 0:
+                plan.after_wrap(model)
+                phases.mark("prepare")
+            result = super().training_step(model, *arguments, **options)
+            phases.mark(f"micro{self.micro}.backward")
+            return result
+
+    return MarkingTrainer
+
+
+def make_callback(phases):
+    from transformers import TrainerCallback
+
+    class Marks(TrainerCallback):
+        def on_optimizer_step(self, args, state, control, **_):
+            phases.mark(f"step{state.global_step + 1}.optimizer")
+
+        def on_step_end(self, args, state, control, **_):
+            phases.mark(f"step{state.global_step}.zero_grad")
+
+    return Marks()
+
+
+def train(sections, plan, training, checkpoint, phases):
+    from transformers import TrainingArguments
+
+    model_section, quantization = sections["model"], sections["quantization"]
+    config = load.check_shapes(model_section, checkpoint)
+    dtype = model_section.take("dtype")
+    model_section.told("loading")  # plan.loading is what it comes to
+    model_section.finish()
+    kbit = quantization is not None and quantization._values.get("prepare_kbit", False)
+    bf16_cast = quantization is not None and quantization._values.get("trl_bf16_cast", False)
+    arguments = training.trainer_arguments(kbit, plan.arguments)
+    # ZeRO-3 cuts the parameters as they are made, if it is known of before.
+    made = TrainingArguments(**arguments) if plan.name == "zero3" and plan.loading == "rank0" else None
+    device = torch.cuda.current_device()
+    torch.zeros(1, device="cuda")
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    model = load.from_pretrained(checkpoint, dtype, training.attention, load.quantization_config(quantization), plan.loading,
+                                 device)
+    phases.mark("load")
+    model = load.prepared(model, quantization, training.checkpointing)
+    model = load.adapted(model, sections["adapter"], training.checkpointing, bf16_cast)
+    phases.mark("adapter")
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    count = training.micro_batch_size * training.accumulation * training.ranks * (training.steps + 2)
+    options = {}
+    if training.loops:
+        options["optimizer_cls_and_kwargs"] = (torch.optim.AdamW, {"lr": 1e-4, "foreach": False, "fused": False})
+    # No name here may outlive its use: a parameter that is still referenced is memory that a run without marks frees.
+    trainer = make_trainer_class(phases, plan)(
+        model=model,
+        args=made or TrainingArguments(**arguments),
+        train_dataset=Samples(count, training.seq_len, text.vocab_size),
+        eval_dataset=Samples(training.eval_samples, training.seq_len, text.vocab_size) if training.eval_samples else None,
+        callbacks=[make_callback(phases)],
+        **options,
+    )
+    del model
+    trainer.train()
+    phases.mark("end")
+    if training.eval_samples:
+        trainer.evaluate()
+        phases.mark("evaluation")
+    if training.saves:
+        if trainer.is_fsdp_enabled:
+            trainer.accelerator.state.fsdp_plugin.set_state_dict_type("FULL_STATE_DICT")
+        trainer.save_model(tempfile.mkdtemp(prefix="torch-runner-save-"))
+        phases.mark("save")
