@@ -6,6 +6,7 @@
 
 #include "base/overloaded.h"
 #include "base/refusal.h"
+#include "estimate/zero_plan.h"
 
 namespace qlp {
 namespace {
@@ -29,9 +30,25 @@ bool computes(const OptimizerKind& kind) {
                     kind);
 }
 
+void check_zero(const JobSpec& job, const Zero& plan, Refusals& refusals) {
+  refusals.add_if(
+      plan.offload_optimizer.device != OffloadDevice::none || plan.offload_param.device != OffloadDevice::none,
+      "ZeRO with offload", "plans", "keep the state on the device");
+  refusals.add_if(plan.bf16.check_grad_overflow, "the check of gradients for overflow", "plans", "leave it out");
+  // DeepSpeed then reduces a copy of what it adds up, and drops the result.
+  const bool casts = zero_module_dtype(job.training, plan).has_value();
+  refusals.add_if(plan.stage == 1 && !casts && job.dtype != DType::float32,
+                  "ZeRO-1 on weights in 16 bits without mixed precision", "training", "set bf16");
+}
+
 void check_plan(const JobSpec& job, const ShardingPlan& plan, Refusals& refusals) {
-  refusals.add_if(!std::holds_alternative<Single>(plan), "plans over several ranks", "plans", "use single");
-  (void)job;
+  if (const auto* zero = std::get_if<Zero>(&plan)) check_zero(job, *zero, refusals);
+  if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan))
+    refusals.add_if(fsdp1->cpu_offload, "FSDP1 with cpu_offload", "plans", "keep shards on the device");
+  if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan))
+    refusals.add_if(fsdp2->cpu_offload, "FSDP2 with cpu_offload", "plans", "keep shards on the device");
+  refusals.add_if(job.training.fp16 && !std::holds_alternative<Single>(plan), "float16 over several ranks",
+                  "training.fp16", "use bf16");
 }
 
 }  // namespace

@@ -213,9 +213,9 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
     if (extent == RunExtent::whole) trainer.train(ctx);
     run.managed_state = trainer.managed_state();
     run.steps = trainer.numbers();
-    if (machine.at_end) machine.at_end(ctx, *model, *sharding);
     run.end = allocator.stats();
     run.last_event = run.timeline.event_count() - 1;
+    if (machine.at_end) machine.at_end(ctx, *model, *sharding);
     if (extent == RunExtent::whole && job.training.evaluation) trainer.evaluate(ctx);
     if (extent == RunExtent::whole && job.training.saves_model) {
       begin_phase("save");

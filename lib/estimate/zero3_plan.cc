@@ -64,7 +64,7 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
   options.world_size = job.cluster.world_size;
   options.rank = rank;
   options.module_dtype = zero_module_dtype(job.training, plan);
-  options.clips = zero_gradient_clipping(job.training, plan) > 0;
+  options.gradient_clipping = zero_gradient_clipping(job.training, plan);
   options.norms_decay = stack.norms_decay(job.model.family);
   options.outer_modules = job.adapter ? 2 : 1;
   // original_inv_freq is an attribute; in transformers 5 a buffer, too, which is cast (modeling_llama.py)

@@ -112,7 +112,7 @@ Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int6
   options.rank = rank;
   options.module_dtype = zero_module_dtype(job.training, plan);
   options.accumulates = job.training.gradient_accumulation_steps > 1;
-  options.clips = zero_gradient_clipping(job.training, plan) > 0;
+  options.gradient_clipping = zero_gradient_clipping(job.training, plan);
   options.checks_overflow = options.module_dtype == DType::float16 ||
                             (options.module_dtype == DType::bfloat16 && plan.bf16.check_grad_overflow);
   options.norms_decay = stack.norms_decay(job.model.family);

@@ -22,6 +22,8 @@ struct RunOptions {
   bool input_requires_grad = false;  ///< enable_input_require_grads(): the embedding's output is a leaf that wants one
   /// Label tokens of an optimizer step, where the loss is divided by a number of the host.
   double item_count = 1;
+  /// What the loss of a micro step counts for in its optimizer step: one over their number, or one.
+  double loss_weight = 1;
   ModelBehaviour behaviour;
 };
 

@@ -4,6 +4,7 @@
 
 #include "optim/clip_grad_norm.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -11,9 +12,13 @@ namespace qlp {
 Tensor summed_over_ranks(Context& ctx, Tensor norm, const std::vector<RankGroup>& axes) {
   for (const RankGroup& axis : axes) {
     const Tensor power = empty_like(ctx, norm, Op::pow);
+    compute(ctx, Unary::square, power, norm);
     const Tensor sum = empty_like(ctx, power, Op::all_reduce);
-    communicate(ctx, Collective::all_reduce, axis, sum);
-    norm = empty_like(ctx, sum, Op::pow);
+    copy_into(ctx, sum, power);
+    all_reduce(ctx, axis, sum, ReduceOp::sum);
+    const Tensor root = empty_like(ctx, sum, Op::pow);
+    compute(ctx, Unary::sqrt, root, sum);
+    norm = root;
   }
   return norm;
 }

@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -24,7 +25,24 @@ Tensor flatten(Context& ctx, const std::vector<Tensor>& tensors, const Bucket& b
   if (bucket.size() == 1 && first.contiguous()) return first.alias();
   std::int64_t numel = 0;
   for (const std::size_t i : bucket) numel += tensors[i].numel();
-  return empty(ctx, {numel}, first.dtype(), Op::broadcast);
+  Tensor flat = empty(ctx, {numel}, first.dtype(), Op::broadcast);
+  std::int64_t start = 0;
+  for (const std::size_t i : bucket) {
+    const std::int64_t length = tensors[i].numel();
+    if (ctx.kernels(flat)) copy_elements(ctx, flat.flat(start, length), tensors[i]);
+    start += length;
+  }
+  return flat;
+}
+
+/// What has been received goes to its places.
+void unflatten(Context& ctx, const Tensor& flat, const std::vector<Tensor>& tensors, const Bucket& bucket) {
+  if (bucket.size() == 1 || !ctx.kernels(flat)) return;
+  std::int64_t start = 0;
+  for (const std::size_t i : bucket) {
+    copy_elements(ctx, tensors[i], flat.flat(start, tensors[i].numel()));
+    start += tensors[i].numel();
+  }
 }
 
 }  // namespace
@@ -58,7 +76,8 @@ void broadcast_coalesced(Context& ctx, const std::vector<Tensor>& tensors, const
   for (const Bucket& bucket : assign_buckets(tensors, {bucket_bytes})) {
     if (in_flight.size() == kMaxInFlight) in_flight.pop_front();
     in_flight.push_back(flatten(ctx, tensors, bucket));
-    communicate(ctx, Collective::broadcast, group, in_flight.back());
+    broadcast(ctx, group, in_flight.back());
+    unflatten(ctx, in_flight.back(), tensors, bucket);
   }
   while (!in_flight.empty()) in_flight.pop_front();
 }

@@ -65,7 +65,7 @@ Tensor Fsdp1Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& par
     const Scoped category(ctx.category, Category::workspace);
     zero_scalar_ = empty(ctx, {}, DType::float32, Op::zeros);
   }
-  if (options_.shards) return tree_->clip_grad_norm(ctx);
+  if (options_.shards) return tree_->clip_grad_norm(ctx, max_norm);
   const Scoped place(ctx.place, options_.offloads ? Place::host : Place::device);
   return qlp::clip_grad_norm(ctx, parameters, max_norm);
 }

@@ -7,6 +7,7 @@
 #include "autograd/views.h"
 #include "base/rounding.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -38,6 +39,15 @@ void release(Context& ctx, const Tensor& tensor) {
 
 }  // namespace
 
+Tensor padded_to(Context& ctx, const Tensor& flat, std::int64_t numel) {
+  Tensor padded = empty(ctx, {numel}, flat.dtype(), Op::pad);
+  if (ctx.kernels(padded)) {
+    fill(ctx, padded, 0);
+    copy_into(ctx, padded.flat(0, flat.numel()), flat);
+  }
+  return padded;
+}
+
 FlatParamHandle::FlatParamHandle(Context& ctx, const std::vector<Parameter*>& parameters, const Fsdp1Options& options)
     : options_(&options), original_dtype_(parameters.front()->tensor.dtype()) {
   const Scoped category(ctx.category, category_of(parameters));
@@ -51,6 +61,12 @@ FlatParamHandle::FlatParamHandle(Context& ctx, const std::vector<Parameter*>& pa
     pieces_.push_back(std::move(piece));
   }
   flatten(ctx);
+  if (ctx.kernels(flat_)) {
+    fill(ctx, flat_, 0);
+    std::size_t next = 0;
+    for (const Piece& piece : pieces_)
+      if (piece.parameter) copy_elements(ctx, flat_.flat(piece.offset, piece.numel), originals[next++]);
+  }
   set_requires_grad(flat_, requires_grad);
   use_unsharded_views(ctx, false);
   shard(ctx);
@@ -94,7 +110,8 @@ void FlatParamHandle::shard(Context& ctx) {
   if (shards()) {
     const std::int64_t own = std::clamp<std::int64_t>(numel_ - first, 0, shard_numel_);
     Tensor data = empty(ctx, {own}, original_dtype_, Op::flat_parameter);
-    if (own < shard_numel_) data = empty(ctx, {shard_numel_}, original_dtype_, Op::pad);
+    if (own > 0) copy_into(ctx, data, flat_.flat(first, own));
+    if (own < shard_numel_) data = padded_to(ctx, data, shard_numel_);
     flat_.storage().resize(0, ctx.stream);
     set_data(flat_, data);
   }
@@ -121,7 +138,9 @@ void FlatParamHandle::init_attributes(Context& ctx) {
   if (options_->offloads) {
     local_shard_ = pin_memory(ctx, local_shard_);
     const Scoped category(ctx.category, Category::gradients);
-    host_grad_ = pin_memory(ctx, empty_like(ctx, local_shard_, Op::zeros));  // of frozen parameters too
+    const Tensor zeros = empty_like(ctx, local_shard_, Op::zeros);  // of frozen parameters too
+    fill(ctx, zeros, 0);
+    host_grad_ = pin_memory(ctx, zeros);
   }
   if (mixed_precision())
     low_precision_shard_ = without_memory(ctx, shard_numel_, compute_dtype(), Op::mixed_precision_shard);
@@ -142,7 +161,7 @@ void FlatParamHandle::pre_unshard(Context& ctx) {
 /// _use_low_precision_shard: from the host in full precision, cast on the device.
 void FlatParamHandle::use_low_precision_shard(Context& ctx) {
   allocate(ctx, low_precision_shard_);
-  to_device(ctx, local_shard_);
+  copy_into(ctx, low_precision_shard_, to_device(ctx, local_shard_));
   set_data(flat_, low_precision_shard_);
 }
 
@@ -156,7 +175,7 @@ void FlatParamHandle::unshard(Context& ctx) {
   if (needs_unshard()) {
     const Tensor own = flat_.alias();
     allocate(ctx, full_);
-    communicate(ctx, Collective::all_gather, options_->group(), full_);
+    all_gather(ctx, options_->group(), full_, own);
     if (options_->records_collectives)
       full_.storage().record_stream(fsdp1_stream::kCollectives),
           own.storage().record_stream(fsdp1_stream::kCollectives);
@@ -261,7 +280,10 @@ void FlatParamHandle::prepare_gradient_for_optim() {
 }
 
 void FlatParamHandle::accumulate(Context& ctx, Tensor sharded) {
-  if (!saved_grad_) saved_grad_ = std::move(sharded);  // else added in place
+  if (saved_grad_)
+    compute(ctx, Binary::add, *saved_grad_, *saved_grad_, sharded);
+  else
+    saved_grad_ = std::move(sharded);
   offload_gradient(ctx, *saved_grad_);
 }
 
@@ -269,6 +291,7 @@ void FlatParamHandle::accumulate(Context& ctx, Tensor sharded) {
 void FlatParamHandle::offload_gradient(Context& ctx, const Tensor& gradient) {
   if (!options_->offloads) return;
   copy_to_host(ctx, gradient.storage().bytes());
+  copy_into(ctx, host_grad_, gradient);
   if (!shards()) ctx.device.synchronize();
   gradient.storage().record_stream(fsdp1_stream::kPostBackward);
 }

@@ -14,6 +14,9 @@
 
 namespace qlp {
 
+/// F.pad(flat, [0, numel - flat.numel()])
+Tensor padded_to(Context& ctx, const Tensor& flat, std::int64_t numel);
+
 class FlatParamHandle {
  public:
   enum class State : std::uint8_t { idle, forward, backward_pre, backward_post };

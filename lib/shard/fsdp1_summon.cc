@@ -2,6 +2,7 @@
 // (torch/distributed/fsdp/_unshard_param_utils.py; FlatParamHandle.to_cpu).
 #include "shard/fsdp1_handle.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -25,7 +26,7 @@ void FlatParamHandle::summon(Context& ctx, bool keeps) {
   if (drops_summoned_) {
     const Tensor shard = to_device(ctx, local_shard_);  // an offloaded one comes for the time of the collective
     take(ctx, whole);
-    communicate(ctx, Collective::all_gather, options_->group(), whole);
+    all_gather(ctx, options_->group(), whole, shard);
   }
   if (keeps) on_host_ = to_host(ctx, whole.flat(0, numel_));
   if (keeps || drops_summoned_) drop(ctx, whole);
@@ -44,8 +45,10 @@ void FlatParamHandle::clone_parameters(Context& ctx, const Parameter* named_twic
   const Scoped place(ctx.place, Place::host);
   const Scoped category(ctx.category, on_host_.storage().label().category);
   for (const Piece& piece : pieces_)
-    for (int copies = !piece.parameter ? 0 : piece.parameter == named_twice ? 2 : 1; copies > 0; --copies)
+    for (int copies = !piece.parameter ? 0 : piece.parameter == named_twice ? 2 : 1; copies > 0; --copies) {
       out.push_back({piece.parameter, empty(ctx, piece.shape, original_dtype_, Op::clone)});
+      copy_elements(ctx, out.back().tensor, on_host_.flat(piece.offset, piece.numel));
+    }
 }
 
 }  // namespace qlp

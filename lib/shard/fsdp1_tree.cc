@@ -7,6 +7,7 @@
 #include "autograd/pointwise.h"
 #include "optim/clip_grad_norm.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
 
@@ -138,10 +139,15 @@ std::vector<Tensor> Fsdp1Tree::gradients() const {
   return gradients;
 }
 
-Tensor Fsdp1Tree::clip_grad_norm(Context& ctx) {
+Tensor Fsdp1Tree::clip_grad_norm(Context& ctx, double max_norm) {
   const Scoped category(ctx.category, Category::workspace);
   const Scoped no_grad(ctx.grad_enabled, false);
   const auto scalar = [&](Op op) { return empty(ctx, {}, DType::float32, op); };
+  const auto of = [&](Op name, Unary op, const Tensor& x, double p = 0) {
+    Tensor out = scalar(name);
+    compute(ctx, op, out, x, p);
+    return out;
+  };
   const std::vector<Tensor> gradients = this->gradients();
   // Offloaded gradients are worked on where they are; only the norm that the ranks share is on the device.
   const Place where = shared_.options.offloads ? Place::host : Place::device;
@@ -152,15 +158,22 @@ Tensor Fsdp1Tree::clip_grad_norm(Context& ctx) {
     for (const Tensor& gradient : gradients) {
       norms.push_back(scalar(Op::linear_norm));
       full_reduction_scratch(ctx, gradient.numel(), Op::linear_norm);
+      norm_into(ctx, norms.back(), gradient);
     }
     const Tensor stacked = empty(ctx, {static_cast<std::int64_t>(norms.size())}, DType::float32, Op::stack);
+    stack_into(ctx, stacked, norms);
     norms.clear();
     local = scalar(Op::linear_norm);
+    norm_into(ctx, local, stacked);
   }
   if (local.defined()) local = to_device(ctx, local);
   Tensor total = scalar(Op::pow);
-  communicate(ctx, Collective::all_reduce, shared_.options.group(), total);
-  total = scalar(Op::pow);
+  if (local.defined())
+    compute(ctx, Unary::square, total, local);
+  else
+    fill(ctx, total, 0);
+  all_reduce(ctx, shared_.options.group(), total, ReduceOp::sum);
+  total = of(Op::pow, Unary::sqrt, total);
   const Scoped place(ctx.place, where);
   if (shared_.options.offloads) {
     total = to_host(ctx, total);
@@ -168,14 +181,16 @@ Tensor Fsdp1Tree::clip_grad_norm(Context& ctx) {
   }
   Tensor quotient;
   {
-    const Tensor sum = scalar(Op::add);
-    quotient = scalar(Op::reciprocal);
-    quotient = scalar(Op::mul);
+    constexpr double kEps = 1e-6;
+    const Tensor sum = of(Op::add, Unary::add, total, kEps);
+    quotient = of(Op::reciprocal, Unary::reciprocal, sum);
+    quotient = of(Op::mul, Unary::mul, quotient, max_norm);
   }
-  const Tensor clamped = scalar(Op::clamp);
+  const Tensor clamped = of(Op::clamp, Unary::at_most, quotient, 1);
   DType dtype = gradients.empty() ? DType::float32 : gradients.front().dtype();
   for (const Tensor& gradient : gradients) {
     const Tensor factor = to(ctx, clamped, gradient.dtype());
+    compute(ctx, Binary::mul, gradient, gradient, factor);
     if (gradient.dtype() == DType::float32) dtype = DType::float32;
   }
   return to(ctx, total, dtype);

@@ -38,7 +38,7 @@ class Fsdp1Tree {
   /// The whole parameters below `module`, unit by unit (FULL_STATE_DICT, offload_to_cpu, rank0_only).
   void gather_state(Context& ctx, Module& module, const StateRequest& request, StateDict& out);
   /// FullyShardedDataParallel.clip_grad_norm_.
-  Tensor clip_grad_norm(Context& ctx);
+  Tensor clip_grad_norm(Context& ctx, double max_norm);
 
  private:
   void wrap(Context& ctx, Module& module, const Modules& wrapped);

@@ -177,10 +177,10 @@ void Fsdp1Unit::reduce_gradient(Context& ctx) {
   set_grad(handle_->flat(), Tensor());
   if (input.numel() < padded) {
     const Scoped buffers(ctx.category, Category::communication_buffers);
-    input = empty(ctx, {padded}, input.dtype(), Op::pad);
+    input = padded_to(ctx, input, padded);
   }
   Tensor sharded = empty(ctx, {handle_->shard_numel()}, input.dtype(), Op::reduce_scatter);
-  communicate(ctx, Collective::reduce_scatter, shared_.options.group(), input);
+  reduce_scatter(ctx, shared_.options.group(), sharded, input, ReduceOp::average);
   if (shared_.options.records_collectives) {
     input.storage().record_stream(fsdp1_stream::kCollectives);
     sharded.storage().record_stream(fsdp1_stream::kCollectives);
@@ -188,7 +188,7 @@ void Fsdp1Unit::reduce_gradient(Context& ctx) {
   if (!shared_.options.hybrid) return take_reduced(ctx, std::move(sharded));
   const Scoped stream(ctx.stream, fsdp1_stream::kAllReduce);
   sharded.storage().record_stream(ctx.stream);
-  communicate(ctx, Collective::all_reduce, shared_.options.replica_group(), sharded);
+  all_reduce(ctx, shared_.options.replica_group(), sharded, ReduceOp::average);
   if (shared_.options.records_collectives) sharded.storage().record_stream(fsdp1_stream::kReplicaCollectives);
   take_reduced(ctx, std::move(sharded));
 }
@@ -203,7 +203,7 @@ void Fsdp1Unit::take_reduced(Context& ctx, Tensor sharded) {
 /// _reduce_grad_no_shard: all-reduce in place, cast to the parameter's dtype.
 void Fsdp1Unit::reduce_whole_gradient(Context& ctx) {
   const Tensor& grad = grad_of(handle_->flat());
-  communicate(ctx, Collective::all_reduce, shared_.options.group(), grad);
+  all_reduce(ctx, shared_.options.group(), grad, ReduceOp::average);
   if (shared_.options.records_collectives) grad.storage().record_stream(fsdp1_stream::kCollectives);
   if (grad.dtype() != handle_->flat().dtype()) {
     const Tensor low_precision = grad.alias();

@@ -1,10 +1,12 @@
 #include "shard/fsdp2_collectives.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "autograd/node.h"
 #include "shard/fsdp2_copy.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -46,19 +48,52 @@ std::vector<Tensor> gather_inputs(Context& ctx, const std::vector<Fsdp2Param>& p
   return inputs;
 }
 
+/// `bytes` of dense memory seen as bytes, from `start` on.
+Array as_bytes(const Tensor& tensor, std::int64_t start, std::int64_t bytes) {
+  return {tensor.data() + start, DType::uint8, {bytes}, contiguous_strides({bytes})};
+}
+
+/// Puts what each parameter gives side by side at this rank's place of the gathered buffer (all_gather_copy_in).
+/// `inputs` as gather_inputs() made them: those that are not cast together in order, the cast ones last.
+Tensor copy_in(Context& ctx, const std::vector<Fsdp2Param>& params, const std::vector<Tensor>& inputs,
+               const Tensor& gathered, const RankGroup& group) {
+  const std::int64_t numel = gathered.numel() / group.size;
+  const std::int64_t place = place_in(group, ctx.device.compute().communicator->rank());
+  Tensor own = gathered.flat(place * numel, numel);
+  Kernels& kernels = *ctx.kernels(gathered);
+  std::size_t next = 0;
+  std::int64_t at = 0, cast_at = 0;  // bytes of the buffer; elements of what is cast together
+  for (const Fsdp2Param& param : params) {
+    const std::int64_t elements = param.gather_source().numel();
+    const auto bytes = static_cast<std::int64_t>(bytes_of(elements, param.gathered_dtype()).count());
+    Tensor part;
+    if (param.offloaded() || !param.param_dtype()) {
+      part = inputs[next++];
+    } else {
+      part = inputs.back().flat(cast_at, elements);
+      copy_elements(ctx, part, param.gather_source());
+      cast_at += elements;
+    }
+    kernels.unary(ctx.stream, Unary::copy, as_bytes(own, at, bytes), as_bytes(part, 0, bytes), 0, 0);
+    at += bytes;
+  }
+  return own;
+}
+
 }  // namespace
 
 Tensor all_gather(Context& ctx, const std::vector<Fsdp2Param>& params, const RankGroup& group, StreamId stream) {
   const Scoped category(ctx.category, Category::communication_buffers);
-  const Scoped copy_in(ctx.stream, stream);
+  const Scoped on_stream(ctx.stream, stream);
   const std::vector<Tensor> inputs = gather_inputs(ctx, params);
   const FlatShard flat = flat_shard(params);
   Tensor gathered = empty(ctx, {flat.numel * group.size}, flat.dtype, Op::all_gather);
-  communicate(ctx, Collective::all_gather, group, gathered);
+  const bool computes = ctx.kernels(gathered) && ctx.device.compute().communicator;
+  all_gather(ctx, group, gathered, computes ? copy_in(ctx, params, inputs, gathered, group) : gathered);
   return gathered;
 }
 
-void copy_out(Context& ctx, std::vector<Fsdp2Param>& params, std::int64_t ranks) {
+void copy_out(Context& ctx, const Tensor& gathered, std::vector<Fsdp2Param>& params, std::int64_t ranks) {
   std::vector<std::int64_t> split_bytes;
   for (Fsdp2Param& param : params) {
     param.allocate_unsharded(ctx);
@@ -67,6 +102,14 @@ void copy_out(Context& ctx, std::vector<Fsdp2Param>& params, std::int64_t ranks)
   }
   const Scoped category(ctx.category, Category::workspace);
   scratch(ctx, split_copy_table_bytes(split_bytes, ranks, ctx.device.traits()), Op::all_gather);
+  Kernels* const kernels = ctx.kernels(gathered);
+  if (!kernels) return;
+  const auto row = static_cast<std::int64_t>(bytes_of(gathered.shape(), gathered.dtype()).count()) / ranks;
+  std::int64_t start = 0;
+  for (std::size_t i = 0; i < params.size(); start += split_bytes[i++])
+    for (std::int64_t rank = 0; rank < ranks; ++rank)
+      kernels->unary(ctx.stream, Unary::copy, as_bytes(params[i].gathered(), rank * split_bytes[i], split_bytes[i]),
+                     as_bytes(gathered, rank * row + start, split_bytes[i]), 0, 0);
 }
 
 void copy_shards(Context& ctx, std::vector<Fsdp2Param>& params) {
@@ -77,6 +120,26 @@ void copy_shards(Context& ctx, std::vector<Fsdp2Param>& params) {
       cast = param.gather_input(ctx);
     }
     param.allocate_unsharded(ctx);
+    copy_elements(ctx, param.gathered(), cast);
+  }
+}
+
+/// _chunk_cat: each gradient's part for each rank, side by side; what pads it is 0.
+void chunk_cat(Context& ctx, const Tensor& out, const std::vector<UnshardedGrad>& grads, std::int64_t ranks) {
+  if (!ctx.kernels(out)) return;
+  fill(ctx, out, 0);
+  const std::int64_t row = out.numel() / ranks;
+  std::int64_t start = 0;
+  for (const UnshardedGrad& unsharded : grads) {
+    const Tensor& grad = unsharded.grad;
+    const std::int64_t chunk = unsharded.param->padded_numel();
+    const std::int64_t rows = grad.size(0), rows_of_chunk = rows ? chunk / (grad.numel() / rows) : 0;
+    for (std::int64_t rank = 0; rank * rows_of_chunk < rows; ++rank) {
+      const std::int64_t own = std::min(rows_of_chunk, rows - rank * rows_of_chunk);
+      const Tensor part = grad.narrow(0, rank * rows_of_chunk, own);
+      copy_elements(ctx, out.flat(rank * row + start, part.numel()), part);
+    }
+    start += chunk;
   }
 }
 
@@ -93,6 +156,7 @@ Reduction reduce(Context& ctx, std::vector<UnshardedGrad> grads, const Fsdp2Opti
   }
   Reduction reduction{.reduce_scatter_input = empty(ctx, {numel * options.world_size}, dtype, Op::reduce_scatter)};
   scratch(ctx, chunk_cat_table_bytes(chunk_bytes), Op::cat);
+  chunk_cat(ctx, reduction.reduce_scatter_input, grads, options.world_size);
   // A loop variable still holds the last gradient when the list of them is cleared.
   const Tensor last = grads.back().grad;
   for (UnshardedGrad& unsharded : grads) unsharded.grad.reset();
@@ -102,15 +166,17 @@ Reduction reduce(Context& ctx, std::vector<UnshardedGrad> grads, const Fsdp2Opti
   {
     const Scoped stream(ctx.stream, kReduceScatterStream);
     output = empty(ctx, {numel}, dtype, Op::reduce_scatter);
-    communicate(ctx, Collective::reduce_scatter, options.group(), reduction.reduce_scatter_input);
+    reduce_scatter(ctx, options.group(), output, reduction.reduce_scatter_input, ReduceOp::average);
   }
   if (options.replicas > 1) {
     reduction.all_reduce_input = output;  // in place
-    communicate(ctx, Collective::all_reduce, options.replicate_group(), output);
+    all_reduce(ctx, options.replicate_group(), output, ReduceOp::average);
   }
   if (first.orig_dtype() != dtype) {
     const Scoped stream(ctx.stream, options.replicas > 1 ? kAllReduceStream : kReduceScatterStream);
-    output = empty(ctx, {numel}, first.orig_dtype(), Op::to_copy);
+    const Tensor cast = empty(ctx, {numel}, first.orig_dtype(), Op::to_copy);
+    copy_into(ctx, cast, output);
+    output = cast;
   }
   std::int64_t start = 0;
   for (const UnshardedGrad& unsharded : grads) {
@@ -118,12 +184,16 @@ Reduction reduce(Context& ctx, std::vector<UnshardedGrad> grads, const Fsdp2Opti
     const bool accumulates = grad_of(sharded).defined();  // in place
     if (options.cpu_offload) copy_to_host(ctx, bytes_of(sharded.shape(), sharded.dtype()).count());
     const std::int64_t own = std::exchange(start, start + unsharded.param->padded_numel());
-    if (accumulates) continue;
-    if (options.cpu_offload) {
+    const Tensor mine = output.strided(sharded.shape(), sharded.strides(), own);
+    if (accumulates) {
+      compute(ctx, Binary::add, grad_of(sharded), grad_of(sharded), mine);
+    } else if (options.cpu_offload) {
       const Scoped place(ctx.place, options.pin_memory ? Place::pinned : Place::host);
-      set_grad(sharded, empty(ctx, sharded.shape(), sharded.dtype(), Op::to_copy));
+      const Tensor on_host = empty(ctx, sharded.shape(), sharded.dtype(), Op::to_copy);
+      copy_into(ctx, on_host, mine);
+      set_grad(sharded, on_host);
     } else {
-      set_grad(sharded, output.strided(sharded.shape(), sharded.strides(), own));
+      set_grad(sharded, mine);
     }
   }
   return reduction;

@@ -16,8 +16,8 @@ inline constexpr StreamId kAllReduceStream = 3;
 /// host for it lives as long as the call.
 Tensor all_gather(Context& ctx, const std::vector<Fsdp2Param>& params, const RankGroup& group, StreamId stream);
 
-/// foreach_all_gather_copy_out after a gathering over `ranks`: the whole parameters, each in its own memory.
-void copy_out(Context& ctx, std::vector<Fsdp2Param>& params, std::int64_t ranks);
+/// foreach_all_gather_copy_out of what was gathered over `ranks`: the whole parameters, each in its own memory.
+void copy_out(Context& ctx, const Tensor& gathered, std::vector<Fsdp2Param>& params, std::int64_t ranks);
 
 /// The whole parameters straight from the shards of the only rank (torch 2.9 on).
 void copy_shards(Context& ctx, std::vector<Fsdp2Param>& params);

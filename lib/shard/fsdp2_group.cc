@@ -90,7 +90,7 @@ void Fsdp2Group::wait_for_unshard(Context& ctx) {
   Tensor previous;
   if (phase_ == Fsdp2Phase::forward) previous = std::exchange(comm_.all_gather_state, Tensor());
   if (gathers())
-    copy_out(ctx, params_, shard_group().size);
+    copy_out(ctx, gathered_, params_, shard_group().size);
   else
     copy_shards(ctx, params_);
   for (Fsdp2Param& param : params_) param.to_unsharded();
@@ -131,7 +131,7 @@ std::vector<UnshardedGrad> Fsdp2Group::take_grads(Context& ctx) {
 
 void Fsdp2Group::post_backward(Context& ctx) {
   phase_ = Fsdp2Phase::post_backward;
-  for (Fsdp2Param& param : params_) param.add_to_accumulated_grad();
+  for (Fsdp2Param& param : params_) param.add_to_accumulated_grad(ctx);
   if (!reduces_) {
     reshard(ctx);
     for (Fsdp2Param& param : params_) param.accumulate_grad(ctx);

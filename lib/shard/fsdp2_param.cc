@@ -5,6 +5,7 @@
 #include "autograd/node.h"
 #include "shard/rows.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -24,6 +25,7 @@ Fsdp2Param::Fsdp2Param(Context& ctx, Parameter& parameter, const Tensor& whole, 
   const Rows rows = rows_of(shape_[0], options.world_size, options.rank);
   const Scoped category(ctx.category, whole.storage().label().category);
   shard_data_ = empty(ctx, shape_.with(0, rows.padded), whole.dtype(), Op::parameter);
+  cut_from(ctx, whole, rows.own);
   shard_data_ = taken_off_device(ctx, shard_data_, options);
   sharded_ = shard_data_.narrow(0, 0, rows.own);
   set_requires_grad(sharded_, parameter.trainable);
@@ -37,17 +39,27 @@ Fsdp2Param::Fsdp2Param(Context& ctx, Parameter& parameter, const Fsdp2Options& o
   shard_data_ = empty(ctx, shape_.with(0, rows.padded), sharded_.dtype(), Op::parameter);
 }
 
+/// The rows of this rank; what pads them is 0.
+void Fsdp2Param::cut_from(Context& ctx, const Tensor& whole, std::int64_t rows) const {
+  if (!ctx.kernels(shard_data_)) return;
+  fill(ctx, shard_data_, 0);
+  if (rows) copy_into(ctx, shard_data_.narrow(0, 0, rows), whole.narrow(0, shard_data_.size(0) * options_->rank, rows));
+}
+
 void Fsdp2Param::cast_shard(Context& ctx, DType dtype) {
   if (sharded_.dtype() == dtype) return;
   const Scoped category(ctx.category, sharded_.storage().label().category);
-  sharded_ = empty_like(ctx, sharded_, dtype, Op::to_copy);
+  const Tensor cast = empty_like(ctx, sharded_, dtype, Op::to_copy);
+  copy_into(ctx, cast, sharded_);
+  sharded_ = cast;
   set_requires_grad(sharded_, parameter_->trainable);
   if (shown_) parameter_->tensor = sharded_;
 }
 
-void Fsdp2Param::load(Context& ctx) {
+void Fsdp2Param::load(Context& ctx, const Tensor& whole) {
   const Scoped category(ctx.category, sharded_.storage().label().category);
   shard_data_ = empty(ctx, shard_data_.shape(), sharded_.dtype(), Op::parameter);
+  cut_from(ctx, whole, sharded_.size(0));
   shard_data_ = taken_off_device(ctx, shard_data_, *options_);
   sharded_ = shard_data_.narrow(0, 0, sharded_.size(0));
   set_requires_grad(sharded_, parameter_->trainable);
@@ -63,6 +75,10 @@ void Fsdp2Param::reset_shard(Context& ctx) {
   const Scoped category(ctx.category, sharded_.storage().label().category);
   const Scoped place(ctx.place, sharded_.storage().place());
   shard_data_ = empty(ctx, shard_data_.shape(), sharded_.dtype(), Op::zeros);
+  if (ctx.kernels(shard_data_)) {
+    fill(ctx, shard_data_, 0);
+    copy_into(ctx, shard_data_.narrow(0, 0, sharded_.size(0)), sharded_);
+  }
   // The optimizer holds the tensor: it stays, on the new storage.
   sharded_.impl()->storage = shard_data_.impl()->storage, sharded_.impl()->offset = 0;
 }
@@ -73,8 +89,12 @@ Tensor Fsdp2Param::gathered_for_saving(Context& ctx) const {
   const Tensor own = to_device(ctx, sharded_);  // _gather_state_dict: to where the mesh is
   // Shard._to_replicate_tensor: ranks with fewer rows pad them first.
   const Tensor padded = own.size(0) < rows ? empty(ctx, shape_.with(0, rows), own.dtype(), Op::pad) : Tensor();
+  if (padded.defined() && ctx.kernels(padded)) {
+    fill(ctx, padded, 0);
+    copy_into(ctx, padded.narrow(0, 0, own.size(0)), own);
+  }
   Tensor whole = empty(ctx, shape_.with(0, rows * options_->group().size), own.dtype(), Op::all_gather);
-  communicate(ctx, Collective::all_gather, options_->group(), whole);
+  all_gather(ctx, options_->group(), whole, padded.defined() ? padded : own);
   return whole.shape() == shape_ ? whole : whole.narrow(0, 0, shape_[0]);
 }
 
@@ -90,7 +110,10 @@ std::optional<DType> Fsdp2Param::reduce_dtype() const {
 
 Tensor Fsdp2Param::gather_input(Context& ctx) const {
   const Tensor source = to_device(ctx, gather_source());
-  return source.dtype() == gathered_dtype() ? source : empty_like(ctx, source, gathered_dtype(), Op::to_copy);
+  if (source.dtype() == gathered_dtype()) return source;
+  Tensor cast = empty_like(ctx, source, gathered_dtype(), Op::to_copy);
+  copy_into(ctx, cast, source);
+  return cast;
 }
 
 void Fsdp2Param::allocate_unsharded(Context& ctx) {
@@ -119,7 +142,9 @@ void Fsdp2Param::to_sharded() {
 void Fsdp2Param::to_sharded_post_forward(Context& ctx, std::int64_t ranks) {
   {
     const Scoped category(ctx.category, Category::gathered_weights);
-    post_forward_ = empty(ctx, {gathered_.numel() / ranks}, gathered_.dtype(), Op::clone);
+    const std::int64_t part = gathered_.numel() / ranks;
+    post_forward_ = empty(ctx, {part}, gathered_.dtype(), Op::clone);
+    copy_into(ctx, post_forward_, gathered_.flat(options_->rank % ranks * part, part));
   }
   to_sharded();
 }
@@ -130,11 +155,15 @@ void Fsdp2Param::accumulate_grad(Context& ctx) {
   if (!dtype || grad_of(unsharded_).dtype() == *dtype) return;
   const Scoped category(ctx.category, Category::gradients);
   accumulated_grad_ = empty_like(ctx, grad_of(unsharded_), *dtype, Op::to_copy);
+  copy_into(ctx, accumulated_grad_, grad_of(unsharded_));
   set_grad(unsharded_, Tensor());
 }
 
-void Fsdp2Param::add_to_accumulated_grad() {
-  if (accumulated_grad_.defined()) set_grad(unsharded_, Tensor());
+void Fsdp2Param::add_to_accumulated_grad(Context& ctx) {
+  if (!accumulated_grad_.defined()) return;
+  if (const Tensor& grad = grad_of(unsharded_); grad.defined())
+    compute(ctx, Binary::add, accumulated_grad_, accumulated_grad_, grad);
+  set_grad(unsharded_, Tensor());
 }
 
 Tensor Fsdp2Param::take_grad(Context& ctx) {
@@ -144,7 +173,10 @@ Tensor Fsdp2Param::take_grad(Context& ctx) {
   grad = grad_of(unsharded_);
   set_grad(unsharded_, Tensor());
   const bool is_part = grad.defined() && grad.storage().bytes() > bytes_of(grad.shape(), grad.dtype()).count();
-  return is_part ? empty_like(ctx, grad, Op::clone) : grad;  // _get_grad_inner_tensor redistributes
+  if (!is_part) return grad;
+  Tensor own = empty_like(ctx, grad, Op::clone);  // _get_grad_inner_tensor redistributes
+  copy_into(ctx, own, grad);
+  return own;
 }
 
 }  // namespace qlp

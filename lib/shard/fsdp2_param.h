@@ -26,8 +26,8 @@ class Fsdp2Param {
   const Tensor& sharded() const { return sharded_; }
   /// The same with the padding, which all ranks have alike.
   std::int64_t padded_numel() const { return shard_data_.numel(); }
-  /// Makes the shard on the device, where it was only planned so far (cut on the meta device).
-  void load(Context& ctx);
+  /// Makes the shard of `whole` on the device, where it was only planned so far (cut on the meta device).
+  void load(Context& ctx, const Tensor& whole);
   /// Replaces the shard, as Module.to(dtype) does; the padded one stays until reset_shard.
   void cast_shard(Context& ctx, DType dtype);
   /// The padded shard follows the shard, where that was made without it.
@@ -58,16 +58,19 @@ class Fsdp2Param {
   /// The same, but keeps the part of one of `ranks` ranks.
   void to_sharded_post_forward(Context& ctx, std::int64_t ranks);
   const Tensor& unsharded() const { return unsharded_; }
+  /// The whole with its padding, in rows of ranks.
+  const Tensor& gathered() const { return gathered_; }
 
   /// After a backward pass without reduction: keeps the whole gradient of this rank in the reduce dtype, if that is
   /// another one; else it stays where autograd has put it.
   void accumulate_grad(Context& ctx);
   /// Adds the gradient of this backward pass in place to what was kept.
-  void add_to_accumulated_grad();
+  void add_to_accumulated_grad(Context& ctx);
   /// The gradient to reduce, taken away; none if there is none.
   Tensor take_grad(Context& ctx);
 
  private:
+  void cut_from(Context& ctx, const Tensor& whole, std::int64_t rows) const;
   Parameter* parameter_;
   const Fsdp2Options* options_;
   bool shown_ = true;

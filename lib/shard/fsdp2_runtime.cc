@@ -8,6 +8,7 @@
 #include "optim/mesh_norm.h"
 #include "shard/fsdp2_units.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -30,7 +31,9 @@ void cast_to_float(Context& ctx, Parameter& parameter) {
   if (parameter.tensor.dtype() == DType::float32) return;
   const Scoped category(ctx.category, parameter.tensor.storage().label().category);
   const bool requires_grad = parameter.tensor.requires_grad();
-  parameter.tensor = empty_like(ctx, parameter.tensor, DType::float32, Op::to_copy);
+  const Tensor cast = empty_like(ctx, parameter.tensor, DType::float32, Op::to_copy);
+  copy_into(ctx, cast, parameter.tensor);
+  parameter.tensor = cast;
   set_requires_grad(parameter.tensor, requires_grad);
 }
 
@@ -112,9 +115,10 @@ void Fsdp2Runtime::load_state_dict(Context& ctx, CausalLm& model) {
     Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
     if (!shard) continue;
     const Tensor whole = empty(ctx, parameter->shape, parameter->tensor.dtype(), Op::broadcast);
-    communicate(ctx, Collective::broadcast, fully_shard_.options().world(), whole);
+    copy_into(ctx, whole, fully_shard_.whole(*parameter));
+    broadcast(ctx, fully_shard_.options().world(), whole);
     const Tensor earlier = parameter->tensor;
-    shard->load(ctx);
+    shard->load(ctx, whole);
   }
 }
 

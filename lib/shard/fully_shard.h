@@ -22,6 +22,8 @@ class FullyShard {
 
   /// The parameters of `root` as they are now; those that `ignored` says yes to are left alone.
   void begin(Module& root, const std::function<bool(const Parameter&)>& ignored);
+  /// A parameter as it was then, until end().
+  const Tensor& whole(const Parameter& parameter) const { return whole_.at(&parameter); }
   /// One group of all parameters below `modules` that no earlier call has taken. A parameter that is shared with an
   /// earlier group is cut once more.
   void add(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -102,11 +103,15 @@ void Reducer::gradient_ready(Context& ctx, std::size_t index) {
   if (!rebuilt_) ready_order_.push_back(index);
   replaced_.clear();
   const std::size_t bucket = bucket_of_[index];
-  if (--pending_[bucket] == 0) {
-    pending_[bucket] = members_[bucket];
-    communicate(ctx, Collective::all_reduce, options_.group(), buckets_[bucket]);
-  }
+  copy_into(ctx, views_[index], grad_of(parameters_[index]));
   if (options_.gradient_as_bucket_view) set_grad(parameters_[index], views_[index]);
+  if (--pending_[bucket] != 0) return;
+  pending_[bucket] = members_[bucket];
+  all_reduce(ctx, options_.group(), buckets_[bucket], ReduceOp::average);
+  // finalize_backward copies back when all is done, which on one stream may be at once.
+  if (options_.gradient_as_bucket_view || !ctx.kernels(buckets_[bucket])) return;
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (bucket_of_[i] == bucket) copy_into(ctx, grad_of(parameters_[i]), views_[i]);
 }
 
 }  // namespace qlp

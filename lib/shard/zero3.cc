@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "nn/initial_values.h"
 #include "optim/weight_decay.h"
 #include "shard/zero3_gather.h"
 #include "tensor/collective.h"
@@ -29,7 +30,9 @@ void Zero3Runtime::make_replaced(Context& ctx, const Parameter& parameter, DType
 void Zero3Runtime::fill(Context& ctx, Parameter& parameter) {
   Zero3Param& param = *of_parameter_.at(&parameter);
   param.all_gather(ctx);
-  communicate(ctx, Collective::broadcast, options_.group(), param.tensor());
+  if (options_.rank == 0) fill_initial(ctx, parameter, param.tensor());
+  broadcast(ctx, options_.group(), param.tensor());
+  param.partition_whole(ctx);
   param.free(ctx);
 }
 
@@ -79,7 +82,7 @@ StateDict Zero3Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
     if (keeps)
       for (const auto& own : module.own_parameters()) out.entries.push_back({own.get(), to_host(ctx, own->tensor)});
     for (Zero3Param* param : params) {
-      communicate(ctx, Collective::broadcast, options_.group(), param->tensor());
+      broadcast(ctx, options_.group(), param->tensor());
       param->free(ctx);
     }
   });
@@ -100,7 +103,7 @@ CausalLmOutput Zero3Runtime::forward(Context& ctx, CausalLm& model, const Tensor
     output.logits = hooks_->before_backward(ctx, std::move(output.logits));
   }
   hooks_->in_forward = false;
-  divide_gradients(output);
+  divide_gradients(output, options.loss_weight);
   return output;
 }
 

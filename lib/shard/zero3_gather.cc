@@ -6,6 +6,7 @@
 
 #include "base/rounding.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -31,7 +32,7 @@ void Zero3Gather::gather_one(Context& ctx, const Zero3Options& options) {
     }
     const Shape whole{round_up(param->numel(), options.world_size)};
     const Tensor buffer = empty(ctx, whole, own.dtype(), Op::all_gather);
-    communicate(ctx, Collective::all_gather, options.group(), buffer);
+    all_gather(ctx, options.group(), buffer, own);
     param->show(buffer);
     if (options.offload_param) inputs_.push_back(own);
   }
@@ -46,7 +47,16 @@ void Zero3Gather::gather_several(Context& ctx, const Zero3Options& options) {
     flat_.push_back(empty(ctx, {part * options.world_size}, dtype, Op::all_gather));
     std::vector<Tensor> parts;
     for (const Zero3Param* param : params) parts.push_back(partition_on_device(ctx, *param));
-    communicate(ctx, Collective::all_gather, options.group(), flat_.back());
+    const Tensor own = flat_.back().flat(options.rank * part, part);
+    std::int64_t start = 0;
+    for (std::size_t i = 0; i < params.size(); ++i) {
+      if (ctx.kernels(own)) {
+        copy_into(ctx, own.flat(start, parts[i].numel()), parts[i]);
+        places_[params[i]] = {flat_.back(), part, start};
+      }
+      start += params[i]->partition_numel();
+    }
+    all_gather(ctx, options.group(), flat_.back(), own);
   }
 }
 
@@ -56,8 +66,24 @@ void Zero3Gather::wait(Context& ctx) {
   inputs_.clear();
   const Scoped category(ctx.category, Category::gathered_weights);
   for (Zero3Param* param : params_) {
-    if (!flat_.empty()) param->show(empty(ctx, {param->numel()}, param->dtype(), Op::cat));
+    if (!flat_.empty()) {
+      const Tensor whole = empty(ctx, {param->numel()}, param->dtype(), Op::cat);
+      copy_out(ctx, *param, whole);
+      param->show(whole);
+    }
     param->status = Zero3Status::available;
+  }
+}
+
+/// The ranks' parts, without the padding of the last.
+void Zero3Gather::copy_out(Context& ctx, const Zero3Param& param, const Tensor& whole) const {
+  const auto found = places_.find(&param);
+  if (found == places_.end() || !ctx.kernels(whole)) return;
+  const auto& [flat, row, start] = found->second;
+  const std::int64_t part = param.partition_numel();
+  for (std::int64_t at = 0, rank = 0; at < param.numel(); at += part, ++rank) {
+    const std::int64_t own = std::min(part, param.numel() - at);
+    copy_into(ctx, whole.flat(at, own), flat.flat(rank * row + start, own));
   }
 }
 
@@ -74,7 +100,7 @@ std::vector<Tensor> gather_blocking(Context& ctx, const std::vector<Zero3Param*>
     if (options.world_size == 1) break;  // nothing to gather
     const Shape whole{param->partition_numel() * options.world_size};
     wholes.push_back(empty(ctx, whole, param->dtype(), Op::all_gather));
-    communicate(ctx, Collective::all_gather, options.group(), wholes.back());
+    all_gather(ctx, options.group(), wholes.back(), parts[wholes.size() - 1]);
   }
   if (options.world_size == 1) wholes = std::exchange(parts, {});
   for (std::size_t i = 0; i < params.size(); ++i)

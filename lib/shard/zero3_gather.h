@@ -2,6 +2,7 @@
 // (all_gather_coalesced and its handles in deepspeed/runtime/zero/partition_parameters.py, 0.18.3).
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "base/ref.h"
@@ -24,8 +25,16 @@ class Zero3Gather final : public RefCounted {
   void gather_one(Context& ctx, const Zero3Options& options);
   void gather_several(Context& ctx, const Zero3Options& options);
 
+  /// Where a parameter's parts lie in what several were gathered into: `start` elements into the row of each rank.
+  struct Place {
+    Tensor flat;
+    std::int64_t row = 0, start = 0;
+  };
+  void copy_out(Context& ctx, const Zero3Param& param, const Tensor& whole) const;
+
   std::vector<Zero3Param*> params_;
-  std::vector<Tensor> flat_;    ///< one per dtype
+  std::vector<Tensor> flat_;  ///< one per dtype
+  std::map<const Zero3Param*, Place> places_;
   std::vector<Tensor> inputs_;  ///< copies of parts that are kept on the host, held for the collective
   bool complete_ = false;
 };

@@ -6,6 +6,7 @@
 #include "base/rounding.h"
 #include "shard/zero3_norm.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -25,6 +26,7 @@ Zero3Gradients::Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3
     const Scoped category(ctx.category, Category::gradients);
     const Scoped place(ctx.place, options.gradient_place());
     flat_ = empty(ctx, {numel}, dtype, Op::zeros);
+    fill(ctx, flat_, 0);
   }
   std::int64_t start = 0;
   for (const auto& group : groups) {
@@ -32,6 +34,7 @@ Zero3Gradients::Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3
     for (Zero3Param* param : group) {
       parts.push_back(flat_.flat(start, param->partition_numel()));
       start += param->partition_numel();
+      part_of_[param] = parts.back();
     }
     parts_.push_back(std::move(parts));
     for (Zero3Param* param : group) add_hook(ctx, *param);
@@ -50,7 +53,9 @@ void Zero3Gradients::ready(Context& ctx, Zero3Param& param) {
   if (bucket_numel_ > 0 && bucket_numel_ + param.numel() > options_.reduce_bucket_size) reduce(ctx);
   if (bucket_.defined() && bucket_numel_ + param.numel() <= options_.reduce_bucket_size) {
     grad_of(param.tensor()).storage().record_stream(options_.reduce_stream());
-    set_grad(param.tensor(), bucket_.flat(bucket_numel_, param.numel()).view(param.shape()));
+    const Tensor place = bucket_.flat(bucket_numel_, param.numel()).view(param.shape());
+    copy_into(ctx, place, grad_of(param.tensor()));
+    set_grad(param.tensor(), place);
   }
   in_bucket_.push_back(&param);
   bucket_numel_ += param.numel();
@@ -76,13 +81,16 @@ void Zero3Gradients::reduce(Context& ctx) {
 
 /// reduce_scatter_coalesced: the parts for each rank behind each other, with padding; a single gradient that can be cut
 /// evenly is reduced where it lies.
-Tensor Zero3Gradients::reduce_scatter(Context& ctx) const {
+Tensor Zero3Gradients::reduce_scatter(Context& ctx) {
   const Scoped category(ctx.category, Category::communication_buffers);
   const std::int64_t world = options_.world_size;
   const DType dtype = in_bucket_.front()->dtype();
   if (in_bucket_.size() == 1 && in_bucket_.front()->numel() % world == 0) {
     const Tensor& grad = grad_of(in_bucket_.front()->tensor());
-    communicate(ctx, Collective::reduce_scatter, options_.group(), grad);
+    const Tensor whole = grad.view({grad.numel()});
+    const Tensor own = whole.flat(options_.rank * (whole.numel() / world), whole.numel() / world);
+    qlp::reduce_scatter(ctx, options_.group(), own, whole, ReduceOp::average);
+    keep_part(ctx, *in_bucket_.front(), own);
     return grad;
   }
   std::vector<Tensor> padding;
@@ -95,8 +103,38 @@ Tensor Zero3Gradients::reduce_scatter(Context& ctx) const {
       total += part;
     }
   Tensor flat = empty(ctx, {total}, dtype, Op::cat);
-  communicate(ctx, Collective::reduce_scatter, options_.group(), flat);
+  const std::int64_t row = total / world;
+  if (ctx.kernels(flat)) {
+    fill(ctx, flat, 0);
+    std::int64_t start = 0;
+    for (const Zero3Param* param : in_bucket_) {
+      const Tensor grad = grad_of(param->tensor()).view({param->numel()});
+      const std::int64_t part = param->partition_numel();
+      for (std::int64_t at = 0, rank = 0; at < param->numel(); at += part, ++rank) {
+        const std::int64_t own = std::min(part, param->numel() - at);
+        copy_into(ctx, flat.flat(rank * row + start, own), grad.flat(at, own));
+      }
+      start += part;
+    }
+  }
+  const Tensor own = flat.flat(options_.rank * row, row);
+  qlp::reduce_scatter(ctx, options_.group(), own, flat, ReduceOp::average);
+  std::int64_t start = 0;
+  for (const Zero3Param* param : in_bucket_) {
+    keep_part(ctx, *param, own.flat(start, param->partition_numel()));
+    start += param->partition_numel();
+  }
   return flat;
+}
+
+/// partition_grads: the first of a step is copied, the others are added.
+void Zero3Gradients::keep_part(Context& ctx, const Zero3Param& param, const Tensor& part) {
+  const Tensor& kept = part_of_.at(&param);
+  if (!ctx.kernels(kept)) return;
+  if (fresh_.insert(&param).second)
+    copy_into(ctx, kept, part);
+  else
+    compute(ctx, Binary::add, kept, kept, part);
 }
 
 /// partition_grads, where master weights live on the host: the part is copied there and back, its norm is taken on the
@@ -109,7 +147,7 @@ void Zero3Gradients::offload_part(Context& ctx, const Zero3Param& param, Tensor&
   on_device = empty(ctx, part, flat_.dtype(), Op::to_copy);
   copy_to_host(ctx, bytes);
   if (!boundary_) return;
-  norms_.push_back(buffered_norm(ctx, param.partition_numel()));
+  norms_.push_back(buffered_norm(ctx, on_device));
   const Tensor wide = on_device.dtype() == DType::float32 ? on_device : empty(ctx, part, DType::float32, Op::to_copy);
   copy_to_host(ctx, bytes_of(part, DType::float32).count());
 }

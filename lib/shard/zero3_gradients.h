@@ -2,6 +2,8 @@
 // optimizer's step (deepspeed/runtime/zero/stage3.py, 0.18.3).
 #pragma once
 
+#include <map>
+#include <set>
 #include <vector>
 
 #include "autograd/node.h"
@@ -24,13 +26,14 @@ class Zero3Gradients {
   /// This rank's part of the gradients of a sub group, as views.
   const std::vector<Tensor>& parts(std::size_t group) const { return parts_[group]; }
   /// The optimizer has made its step (reset_cpu_buffers).
-  void drop_norms() { norms_.clear(); }
+  void drop_norms() { norms_.clear(), fresh_.clear(); }
 
  private:
   void add_hook(Context& ctx, Zero3Param& param);
   void ready(Context& ctx, Zero3Param& param);
   void reduce(Context& ctx);
-  Tensor reduce_scatter(Context& ctx) const;
+  Tensor reduce_scatter(Context& ctx);
+  void keep_part(Context& ctx, const Zero3Param& param, const Tensor& part);
   void offload_part(Context& ctx, const Zero3Param& param, Tensor& on_device);
 
   Zero3Options options_;
@@ -41,6 +44,8 @@ class Zero3Gradients {
   std::vector<Zero3Param*> in_bucket_;
   std::int64_t bucket_numel_ = 0;
   std::vector<Tensor> norms_;  ///< of gradients that live on the host
+  std::map<const Zero3Param*, Tensor> part_of_;
+  std::set<const Zero3Param*> fresh_;  ///< whose parts hold gradients of this step
 };
 
 }  // namespace qlp

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "optim/clip_grad_norm.h"
 #include "shard/zero_norm.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -18,17 +20,21 @@ Tensor scalar(Context& ctx, Op op, DType dtype = DType::float64) { return empty(
 Tensor direct_norm(Context& ctx, const std::vector<Tensor>& gradients, const RankGroup& group) {
   const Scoped category(ctx.category, Category::workspace);
   std::vector<Tensor> norms;
-  for (const Tensor& gradient : gradients) norms.push_back(double_norm(ctx, gradient.numel()));
+  for (const Tensor& gradient : gradients) norms.push_back(double_norm(ctx, gradient));
   const Shape all{static_cast<std::int64_t>(norms.size())};
   Tensor squares;
   {
     const Tensor stacked = empty(ctx, all, DType::float64, Op::stack);
+    stack_into(ctx, stacked, norms);
     squares = empty(ctx, all, DType::float64, Op::pow);
+    compute(ctx, Unary::square, squares, stacked);
   }
   const Tensor sum = scalar(ctx, Op::sum);
+  reduce_all(ctx, Reduce::sum, sum, squares);
   squares.reset();
-  communicate(ctx, Collective::all_reduce, group, sum);
+  all_reduce(ctx, group, sum, ReduceOp::sum);
   Tensor norm = scalar(ctx, Op::pow);
+  compute(ctx, Unary::sqrt, norm, sum);
   Tensor is_inf;
   {
     const Tensor magnitude = scalar(ctx, Op::abs);
@@ -37,15 +43,18 @@ Tensor direct_norm(Context& ctx, const std::vector<Tensor>& gradients, const Ran
   const Tensor is_nan = scalar(ctx, Op::ne, DType::boolean);
   const Tensor either = scalar(ctx, Op::add, DType::boolean);
   const Tensor err = scalar(ctx, Op::input, DType::float32);
-  norm = scalar(ctx, Op::where);
+  const Tensor masked = scalar(ctx, Op::where);
+  copy_into(ctx, masked, norm);
+  norm = masked;
   return norm;
 }
 
-Tensor buffered_norm(Context& ctx, std::int64_t numel) {
+Tensor buffered_norm(Context& ctx, const Tensor& gradient) {
+  const std::int64_t numel = gradient.numel();
   const Scoped category(ctx.category, Category::workspace);
   Tensor norm;
   for (std::int64_t done = 0; done < numel; done += kNormPiece) {
-    const Tensor piece = double_norm(ctx, std::min(kNormPiece, numel - done));
+    const Tensor piece = double_norm(ctx, gradient.flat(done, std::min(kNormPiece, numel - done)));
     const Tensor square = scalar(ctx, Op::pow);
     if (!norm.defined()) norm = square;
   }
@@ -60,7 +69,7 @@ void total_of_norms(Context& ctx, std::size_t count, const RankGroup& group) {
     total = scalar(ctx, Op::add);
   }
   const Tensor sum = empty(ctx, {1}, DType::float32, Op::input);
-  communicate(ctx, Collective::all_reduce, group, sum);
+  communicate(ctx, Collective::all_reduce, group, size_of(DType::float32));
   const Tensor norm = scalar(ctx, Op::pow, DType::float32);
 }
 

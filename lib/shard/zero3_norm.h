@@ -11,7 +11,7 @@ namespace qlp {
 /// get_grad_norm_direct: of these gradients together, summed over the ranks.
 Tensor direct_norm(Context& ctx, const std::vector<Tensor>& gradients, const RankGroup& group);
 /// _constant_buffered_norm2: of one gradient, in pieces.
-Tensor buffered_norm(Context& ctx, std::int64_t numel);
+Tensor buffered_norm(Context& ctx, const Tensor& gradient);
 /// complete_grad_norm_calculation_for_cpu_offload: of `count` gradients whose norms are known; the result is on the
 /// host.
 void total_of_norms(Context& ctx, std::size_t count, const RankGroup& group);

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "autograd/node.h"
+#include "optim/clip_grad_norm.h"
 #include "shard/zero3_norm.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -30,6 +32,17 @@ std::int64_t put_into(const Tensor& flat, std::int64_t start, const std::vector<
     start += param->partition_numel();
   }
   return start;
+}
+
+/// Behind each other, in the order of the groups.
+void copy_partitions(Context& ctx, const Tensor& flat, const std::vector<std::vector<Zero3Param*>>& groups) {
+  if (!ctx.kernels(flat)) return;
+  std::int64_t start = 0;
+  for (const auto& group : groups)
+    for (const Zero3Param* param : group) {
+      copy_into(ctx, flat.flat(start, param->partition_numel()), param->partition());
+      start += param->partition_numel();
+    }
 }
 
 /// mark_persistent_parameters
@@ -100,16 +113,19 @@ void Zero3Optimizer::flatten_partitions(Context& ctx, const std::vector<std::vec
   std::int64_t numel = 0;
   for (const auto& group : groups) numel += partition_numel(group);
   const std::uint64_t bytes = bytes_of(Shape{numel}, dtype_).count();
+  Tensor on_host;
   {
     const Scoped place(ctx.place, Place::host);
-    const Tensor on_host = empty(ctx, {numel}, dtype_, Op::empty);
+    on_host = empty(ctx, {numel}, dtype_, Op::empty);
     copy_to_host(ctx, bytes);
+    copy_partitions(ctx, on_host, groups);
     for (const auto& group : groups)
       for (Zero3Param* param : group) param->set_partition(Tensor());
     ctx.device.empty_cache();
   }
   copy_to_device(ctx, bytes);
   const Tensor flat = empty(ctx, {numel}, dtype_, Op::flat_parameter);
+  copy_into(ctx, flat, on_host);
   std::int64_t start = 0;
   for (const auto& group : groups) start = put_into(flat, start, group);
 }
@@ -125,6 +141,7 @@ void Zero3Optimizer::make_masters(Context& ctx) {
     move(ctx, part, options_.offload_param, options_.offload_optimizer);
     if (converts) converted = empty(ctx, part, DType::float32, Op::to_copy);
     masters_.push_back(empty(ctx, part, DType::float32, Op::clone));
+    copy_partitions(ctx, masters_.back(), {group});
     set_requires_grad(masters_.back(), true);
   }
 }
@@ -153,31 +170,52 @@ void Zero3Optimizer::take_norm(Context& ctx) {
     norms.push_back(direct_norm(ctx, gradients_->parts(group), options_.group()));
   {
     const Tensor stacked = empty(ctx, {static_cast<std::int64_t>(norms.size())}, DType::float64, Op::stack);
+    stack_into(ctx, stacked, norms);
     scaled_norm_ = empty(ctx, {}, DType::float64, Op::linear_norm);
+    norm_into(ctx, scaled_norm_, stacked);
   }
-  norm_ = empty(ctx, {}, DType::float64, Op::div);
+  const Tensor norm = empty(ctx, {}, DType::float64, Op::div);
+  copy_into(ctx, norm, scaled_norm_);
+  norm_ = norm;
 }
 
 /// _prepare_fp32_grad_for_sub_group
 void Zero3Optimizer::prepare_gradient(Context& ctx, std::size_t group) {
   const Scoped category(ctx.category, Category::gradients);
   const Shape part{partition_numel(groups_[group])};
-  Tensor flat =
-      gradients_->parts(group).size() == 1 ? gradients_->parts(group).front() : empty(ctx, part, dtype_, Op::cat);
-  if (flat.dtype() != DType::float32) flat = empty(ctx, part, DType::float32, Op::to_copy);
+  const std::vector<Tensor>& parts = gradients_->parts(group);
+  Tensor flat = parts.size() == 1 ? parts.front() : empty(ctx, part, dtype_, Op::cat);
+  if (parts.size() > 1 && ctx.kernels(flat)) {
+    std::int64_t start = 0;
+    for (const Tensor& piece : parts) {
+      copy_into(ctx, flat.flat(start, piece.numel()), piece);
+      start += piece.numel();
+    }
+  }
+  if (flat.dtype() != DType::float32) {
+    const Tensor wide = empty(ctx, part, DType::float32, Op::to_copy);
+    copy_into(ctx, wide, flat);
+    flat = wide;
+  }
   set_grad(masters_[group], std::move(flat));
 }
 
 /// unscale_and_clip_grads: the factor, from the norm.
-void Zero3Optimizer::clip(Context& ctx) const {
+void Zero3Optimizer::clip(Context& ctx, const Tensor& gradient) const {
   const Scoped category(ctx.category, Category::workspace);
-  const auto scalar = [&](Op op) { return empty(ctx, {}, DType::float64, op); };
-  Tensor clip = scalar(Op::div);
-  clip = scalar(Op::add);
-  clip = scalar(Op::div);
-  clip = scalar(Op::clamp);
-  const Tensor combined = scalar(Op::mul);
-  const Tensor factor = scalar(Op::reciprocal);
+  const auto of = [&](Op name, Unary op, const Tensor& x, double p = 0) {
+    Tensor out = empty(ctx, {}, DType::float64, name);
+    compute(ctx, op, out, x, p);
+    return out;
+  };
+  constexpr double kEps = 1e-6, kLossScale = 1;
+  Tensor clip = of(Op::div, Unary::mul, scaled_norm_, 1 / kLossScale);
+  clip = of(Op::add, Unary::add, clip, kEps);
+  clip = of(Op::div, Unary::mul, clip, 1 / options_.gradient_clipping);
+  clip = of(Op::clamp, Unary::at_least, clip, 1);
+  const Tensor combined = of(Op::mul, Unary::mul, clip, kLossScale);
+  const Tensor factor = of(Op::reciprocal, Unary::reciprocal, combined);
+  compute(ctx, Binary::mul, gradient, gradient, factor);  // in place
 }
 
 void Zero3Optimizer::step(Context& ctx, Optimizer& optimizer) {
@@ -186,14 +224,25 @@ void Zero3Optimizer::step(Context& ctx, Optimizer& optimizer) {
   take_norm(ctx);
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     if (!options_.offload_optimizer) prepare_gradient(ctx, group);
-    if (!options_.offload_optimizer && options_.clips) clip(ctx);
+    if (!options_.offload_optimizer && options_.clips()) clip(ctx, grad_of(masters_[group]));
     optimizer.step(ctx);
+    put_back(ctx, group);
     move(ctx, masters_[group].shape(), options_.offload_optimizer, options_.offload_param);
     if (!options_.offload_optimizer) set_grad(masters_[group], Tensor());
   }
   scaled_norm_.reset();
   gather_persistent(ctx);
   gradients_->drop_norms();
+}
+
+/// _reassign_or_swap_out_partitioned_parameters: the updated master weights, in the dtype of the parameters.
+void Zero3Optimizer::put_back(Context& ctx, std::size_t group) const {
+  if (!ctx.kernels(masters_[group])) return;
+  std::int64_t start = 0;
+  for (const Zero3Param* param : groups_[group]) {
+    copy_into(ctx, param->partition(), masters_[group].flat(start, param->partition_numel()));
+    start += param->partition_numel();
+  }
 }
 
 void Zero3Optimizer::gather_persistent(Context& ctx) {

@@ -21,6 +21,7 @@ class Zero3Optimizer {
   /// The master weights, each under the first parameter of its sub group.
   std::vector<TrainedTensor> trained() const;
   Zero3Gradients& gradients() { return *gradients_; }
+  const Tensor& grad_norm() const { return norm_; }
   /// Clips, updates the parts of this rank, and gathers what persists.
   void step(Context& ctx, Optimizer& optimizer);
   /// After a step, and after a model was saved.
@@ -36,7 +37,8 @@ class Zero3Optimizer {
   void init_gradients(Context& ctx) const;
   void take_norm(Context& ctx);
   void prepare_gradient(Context& ctx, std::size_t group);
-  void clip(Context& ctx) const;
+  void clip(Context& ctx, const Tensor& gradient) const;
+  void put_back(Context& ctx, std::size_t group) const;
 
   Zero3Options options_;
   Zero3Coordinator& coordinator_;

@@ -17,7 +17,8 @@ struct Zero3Options {
   std::int64_t rank = 0;
   /// The engine casts the module to it (bf16 enabled); none: parameters stay as they are.
   std::optional<DType> module_dtype;
-  bool clips = true;         ///< gradient_clipping > 0
+  double gradient_clipping = 1;  ///< the most that the norm may be; 0: any
+  bool clips() const { return gradient_clipping > 0; }
   bool norms_decay = false;  ///< which parameters the Trainer puts into the group with weight decay
   int outer_modules = 1;     ///< that are called around the decoder
   /// The rotary module knows its frequencies by a second name, which a cast of the module leaves alone.

@@ -1,9 +1,12 @@
 #include "shard/zero3_param.h"
 
+#include <algorithm>
+
 #include "autograd/node.h"
 #include "base/rounding.h"
 #include "shard/zero3_gather.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -16,14 +19,23 @@ Zero3Param::Zero3Param(Context& ctx, Parameter& parameter, std::size_t id, const
       dtype_(parameter.tensor.dtype()),
       category_(parameter.tensor.storage().label().category),
       partition_numel_(ceil_div(numel(), options.world_size)) {
-  communicate(ctx, Collective::broadcast, options.group(), parameter.tensor);
+  broadcast(ctx, options.group(), parameter.tensor);
   {
     const Scoped category(ctx.category, category_);
     const Scoped place(ctx.place, options.param_place());
     partition_ = empty(ctx, {partition_numel_}, dtype_, Op::flat_parameter);
   }
   if (options.offload_param) copy_to_host(ctx, bytes_of(Shape{partition_numel_}, dtype_).count());
+  partition_whole(ctx);
   free(ctx);
+}
+
+void Zero3Param::partition_whole(Context& ctx) const {
+  if (!ctx.kernels(partition_)) return;
+  const std::int64_t start = partition_numel_ * options_->rank;
+  const std::int64_t own = std::clamp<std::int64_t>(numel() - start, 0, partition_numel_);
+  fill(ctx, partition_, 0);
+  if (own > 0) copy_into(ctx, partition_.flat(0, own), tensor().view({numel()}).flat(start, own));
 }
 
 Zero3Param::~Zero3Param() = default;
@@ -36,8 +48,10 @@ void Zero3Param::all_gather(Context& ctx) {
   const Scoped category(ctx.category, Category::gathered_weights);
   const Tensor flat = empty(ctx, {partition_numel_ * options_->world_size}, dtype_, Op::all_gather);
   if (partition_.on_host()) copy_to_device(ctx, bytes_of(Shape{partition_numel_}, dtype_).count());
-  communicate(ctx, Collective::all_gather, options_->group(), flat);
-  set_data(tensor(), empty(ctx, shape_, dtype_, Op::unsharded_parameter));
+  qlp::all_gather(ctx, options_->group(), flat, partition_);
+  const Tensor whole = empty(ctx, shape_, dtype_, Op::unsharded_parameter);
+  copy_elements(ctx, whole, flat.flat(0, numel()));
+  set_data(tensor(), whole);
   status = Zero3Status::available;
 }
 
@@ -52,7 +66,9 @@ Tensor partition_on_device(Context& ctx, const Zero3Param& param) {
   const Shape part{param.partition_numel()};
   copy_to_device(ctx, bytes_of(part, param.dtype()).count());
   const Scoped category(ctx.category, Category::gathered_weights);
-  return empty(ctx, part, param.dtype(), Op::to_copy);
+  Tensor copy = empty(ctx, part, param.dtype(), Op::to_copy);
+  copy_into(ctx, copy, param.partition());
+  return copy;
 }
 
 }  // namespace qlp

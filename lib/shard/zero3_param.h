@@ -47,6 +47,8 @@ class Zero3Param {
   void show(const Tensor& data);
   /// Gathered at once, on the current stream (_allgather_params).
   void all_gather(Context& ctx);
+  /// The part of this rank becomes what the whole parameter holds there.
+  void partition_whole(Context& ctx) const;
   /// free_param: the whole goes.
   void free(Context& ctx);
 

@@ -3,15 +3,20 @@
 #include "autograd/engine.h"
 #include "autograd/node.h"
 #include "autograd/pointwise.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
 namespace {
 
 /// register_output_backward_hooks, _backward_prologue_per_tensor: grad / gradient_accumulation_steps, a new tensor.
-void divide_gradient_of(const Tensor& output) {
+void divide_gradient_of(const Tensor& output, double weight) {
   if (!output.defined() || !output.requires_grad()) return;
-  register_hook(output, [](Context& ctx, Grads& grads) { grads[0] = empty_like(ctx, grads[0], Op::div); });
+  register_hook(output, [weight](Context& ctx, Grads& grads) {
+    const Tensor share = empty_like(ctx, grads[0], Op::div);
+    compute(ctx, Unary::mul, share, grads[0], weight);
+    grads[0] = share;
+  });
 }
 
 bool casts(const Tensor& tensor, DType dtype) {
@@ -23,13 +28,13 @@ bool casts(const Tensor& tensor, DType dtype) {
 CausalLmOutput ZeroEngine::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                                    const Tensor& num_items, const RunOptions& options) {
   CausalLmOutput output = model.forward(ctx, ids, labels, num_items, options);
-  divide_gradients(output);
+  divide_gradients(output, options.loss_weight);
   return output;
 }
 
-void ZeroEngine::divide_gradients(const CausalLmOutput& output) {
-  divide_gradient_of(output.loss);
-  divide_gradient_of(output.logits);
+void ZeroEngine::divide_gradients(const CausalLmOutput& output, double weight) {
+  divide_gradient_of(output.loss, weight);
+  divide_gradient_of(output.logits, weight);
 }
 
 void ZeroEngine::backward(Context& ctx, const Tensor& loss, Optimizer& optimizer) {
@@ -46,7 +51,9 @@ void cast_module(Context& ctx, Module& module, DType dtype) {
   for (Module* child : module.children()) cast_module(ctx, *child, dtype);
   const auto cast = [&](const Tensor& tensor) {
     const Scoped category(ctx.category, tensor.storage().label().category);
-    return empty_like(ctx, tensor, dtype, Op::to_copy);
+    Tensor out = empty_like(ctx, tensor, dtype, Op::to_copy);
+    copy_into(ctx, out, tensor);
+    return out;
   };
   for (const auto& parameter : module.own_parameters())
     if (casts(parameter->tensor, dtype)) set_data(parameter->tensor, cast(parameter->tensor));

@@ -20,8 +20,8 @@ class ZeroEngine : public ShardingRuntime {
  protected:
   /// Whether a step follows this backward pass (is_gradient_accumulation_boundary).
   bool boundary() const { return boundary_; }
-  /// The hooks on the outputs of a forward pass.
-  static void divide_gradients(const CausalLmOutput& output);
+  /// The hooks on the outputs of a forward pass, which weigh it among the micro steps.
+  static void divide_gradients(const CausalLmOutput& output, double weight);
 
  private:
   /// _backward_epilogue: the loss and its scaled copy are still there.

@@ -6,6 +6,7 @@
 #include "autograd/node.h"
 #include "shard/zero_norm.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -52,20 +53,29 @@ void ZeroGradients::accumulate_apart(Context& ctx, Entry& entry) const {
   const Scoped category(ctx.category, Category::gradients);
   const bool casts = grad.dtype() != options_.reduced_dtype();
   const Tensor wide = casts ? empty_like(ctx, grad, options_.reduced_dtype(), Op::to_copy) : grad;
-  if (!entry.accumulated.defined()) entry.accumulated = wide;
+  if (casts) copy_into(ctx, wide, grad);
+  if (entry.accumulated.defined())
+    compute(ctx, Binary::add, entry.accumulated, entry.accumulated, wide);
+  else
+    entry.accumulated = wide;
   set_grad(tensor(entry), Tensor());
 }
 
 Tensor ZeroGradients::gradient_to_reduce(Context& ctx, const Entry& entry) const {
   const Tensor grad = kept_gradient(entry);
   if (!accumulates_apart_ || !grad.defined() || grad.dtype() == dtype_) return grad;
-  return empty_like(ctx, grad, dtype_, Op::to_copy);
+  Tensor cast = empty_like(ctx, grad, dtype_, Op::to_copy);
+  copy_into(ctx, cast, grad);
+  return cast;
 }
 
-std::int64_t ZeroGradients::numel_of_mine(const Entry& entry) const {
-  for (const ZeroLayout::Slice& slice : entry.group->slices(entry.index))
-    if (slice.rank == options_.rank) return slice.numel;
-  return 0;
+ZeroGradients::Stretch ZeroGradients::mine_of(const Entry& entry) const {
+  std::int64_t start = 0;
+  for (const ZeroLayout::Slice& slice : entry.group->slices(entry.index)) {
+    if (slice.rank == options_.rank) return {slice.rank, start, slice.numel};
+    start += slice.numel;
+  }
+  return {options_.rank, 0, 0};
 }
 
 Tensor ZeroGradients::kept_gradient(const Entry& entry) const {
@@ -89,9 +99,16 @@ void ZeroGradients::put_in_bucket(Context& ctx, Entry& entry) {
   }
   // A larger one is reduced where it is, by itself.
   if (options_.contiguous_gradients && numel <= options_.reduce_bucket_size)
-    set_data(grad, buckets_[current_].strided(grad.shape(), contiguous_strides(grad.shape()), elements_));
+    move_to(ctx, grad, buckets_[current_], elements_);
   elements_ += numel;
   pending_.push_back(&entry);
+}
+
+/// grad.data = the place in `buffer` from `start` on, with what the gradient has held.
+void ZeroGradients::move_to(Context& ctx, const Tensor& grad, const Tensor& buffer, std::int64_t start) {
+  const Tensor place = buffer.strided(grad.shape(), contiguous_strides(grad.shape()), start);
+  copy_elements(ctx, place, grad);
+  set_data(grad, place);
 }
 
 /// reduce_ipg_grads
@@ -119,52 +136,78 @@ void ZeroGradients::reduce_bucket(Context& ctx) {
 void ZeroGradients::average(Context& ctx) {
   const Scoped category(ctx.category, Category::communication_buffers);
   const Scoped stream(ctx.stream, reduction_stream(ctx));
+  if (pending_.empty()) return;
+  // One that is larger than the bucket is alone, and where autograd has left it.
+  const bool larger = elements_ > options_.reduce_bucket_size;
+  const Tensor bucket = larger ? kept_gradient(*pending_.front()).view({elements_}) : buckets_[current_];
   if (!options_.reduce_scatter) {
-    if (elements_ > 0) reduce(ctx, elements_, 1);
+    reduce(ctx, {bucket.flat(0, elements_)}, Collective::all_reduce, 0);
     return;
   }
   Slices slices;
+  std::int64_t start = 0;
   for (const Entry* entry : pending_)
     for (const ZeroLayout::Slice& slice : entry->group->slices(entry->index)) {
       if (!slices.empty() && slices.back().rank == slice.rank)
         slices.back().numel += slice.numel;
       else
-        slices.push_back(slice);
+        slices.push_back({slice.rank, start, slice.numel});
+      start += slice.numel;
     }
   if (options_.use_multi_rank_bucket_allreduce) {
-    average_slices(ctx, slices, Collective::all_reduce);
+    average_slices(ctx, bucket, slices, Collective::all_reduce);
     return;
   }
   // One reduction for each rank, in the order in which the ranks come up.
   while (!slices.empty()) {
     const std::int64_t rank = slices.front().rank;
-    const auto others = std::stable_partition(slices.begin(), slices.end(),
-                                              [&](const ZeroLayout::Slice& slice) { return slice.rank == rank; });
-    average_slices(ctx, Slices(slices.begin(), others), Collective::reduce);
+    const auto others =
+        std::stable_partition(slices.begin(), slices.end(), [&](const Stretch& slice) { return slice.rank == rank; });
+    average_slices(ctx, bucket, Slices(slices.begin(), others), Collective::reduce);
     slices.erase(slices.begin(), others);
   }
 }
 
 /// allreduce_and_scatter, allreduce_no_retain: as many slices together as make up a bucket.
-void ZeroGradients::average_slices(Context& ctx, const Slices& slices, Collective kind) {
+void ZeroGradients::average_slices(Context& ctx, const Tensor& bucket, const Slices& slices, Collective kind) {
   std::int64_t numel = 0;
-  std::size_t pieces = 0;
-  for (const ZeroLayout::Slice& slice : slices) {
-    numel += slice.numel, ++pieces;
+  std::vector<Tensor> pieces;
+  for (const Stretch& slice : slices) {
+    numel += slice.numel, pieces.push_back(bucket.flat(slice.start, slice.numel));
     if (numel <= options_.reduce_bucket_size) continue;
-    reduce(ctx, numel, pieces, kind);
-    numel = 0, pieces = 0;
+    reduce(ctx, std::exchange(pieces, {}), kind, slice.rank);
+    numel = 0;
   }
-  if (pieces > 0) reduce(ctx, numel, pieces, kind);
+  if (!pieces.empty()) reduce(ctx, pieces, kind, slices.back().rank);
 }
 
 /// allreduce_bucket: several pieces are joined for it, one is summed where it is; in the dtype of communication.
-void ZeroGradients::reduce(Context& ctx, std::int64_t numel, std::size_t pieces, Collective kind) const {
-  const Tensor joined = pieces > 1 ? empty(ctx, {numel}, dtype_, Op::cat) : Tensor();
-  const bool casts = options_.reduced_dtype() != dtype_;
+void ZeroGradients::reduce(Context& ctx, const std::vector<Tensor>& pieces, Collective kind, std::int64_t root) const {
+  std::int64_t numel = 0;
+  for (const Tensor& piece : pieces) numel += piece.numel();
+  const bool joins = pieces.size() > 1, casts = options_.reduced_dtype() != dtype_;
+  const Tensor joined = joins ? empty(ctx, {numel}, dtype_, Op::cat) : pieces.front();
+  if (joins) copy_pieces(ctx, joined, pieces, true);
   const Tensor sent = casts ? empty(ctx, {numel}, options_.reduced_dtype(), Op::to_copy) : joined;
-  communicate(ctx, kind, options_.group(), bytes_of({numel}, options_.reduced_dtype()).count());
-  if (options_.records_collectives && sent.defined()) sent.storage().record_stream(zero_stream::kCollectives);
+  if (casts) copy_elements(ctx, sent, joined);
+  if (kind == Collective::reduce)
+    qlp::reduce(ctx, options_.group(), sent, ReduceOp::average, root);
+  else
+    all_reduce(ctx, options_.group(), sent, ReduceOp::average);
+  if (options_.records_collectives && (joins || casts)) sent.storage().record_stream(zero_stream::kCollectives);
+  if (casts) copy_elements(ctx, joined, sent);
+  if (joins) copy_pieces(ctx, joined, pieces, false);
+}
+
+/// Into a flat buffer, or back out of it.
+void ZeroGradients::copy_pieces(Context& ctx, const Tensor& flat, const std::vector<Tensor>& pieces, bool in) {
+  if (!ctx.kernels(flat)) return;
+  std::int64_t start = 0;
+  for (const Tensor& piece : pieces) {
+    const Tensor place = flat.flat(start, piece.numel());
+    copy_elements(ctx, in ? place : piece, in ? piece : place);
+    start += piece.numel();
+  }
 }
 
 /// buffered_reduce_fallback: without contiguous gradients.
@@ -173,7 +216,9 @@ void ZeroGradients::all_reduce_whole_gradients(Context& ctx) {
   const Scoped category(ctx.category, Category::communication_buffers);
   if (options_.overlap_comm) ctx.device.synchronize(), clear_previous();
   const Scoped stream(ctx.stream, reduction_stream(ctx));
-  reduce(ctx, elements_, pending_.size());
+  std::vector<Tensor> gradients;
+  for (const Entry* entry : pending_) gradients.push_back(kept_gradient(*entry));
+  reduce(ctx, gradients, Collective::all_reduce, 0);
 }
 
 void ZeroGradients::clear_previous() {
@@ -194,9 +239,11 @@ void ZeroGradients::keep(Context& ctx, Entry& entry) {
     for (const auto& group : groups_)
       for (const std::size_t i : group->members()) total += group->tensor(i).numel();
     in_partition_ = empty(ctx, {total}, dtype_, Op::grads_in_partition);
+    kept_elements_ = 0;
   }
   const Tensor grad = gradient_to_reduce(ctx, entry);
-  set_data(grad, in_partition_.strided(grad.shape(), contiguous_strides(grad.shape())));
+  move_to(ctx, grad, in_partition_, kept_elements_);
+  kept_elements_ += grad.numel();
 }
 
 /// async_accumulate_grad_in_cpu_via_gpu: through buffers that are there, to and fro.
@@ -215,8 +262,9 @@ void ZeroGradients::accumulate_on_host(Context& ctx, Entry& entry) const {
 void ZeroGradients::offload(Context& ctx, const Entry& entry) {
   const Scoped category(ctx.category, Category::workspace);
   const Tensor& grad = grad_of(tensor(entry));
-  const std::int64_t numel = numel_of_mine(entry);
-  norms_.push_back(double_norm(ctx, numel));
+  const Stretch mine = mine_of(entry);
+  const std::int64_t numel = mine.numel;
+  norms_.push_back(double_norm(ctx, grad.view({grad.numel()}).flat(mine.start, numel)));
   { const Tensor found = inf_or_nan(ctx, grad); }
   ctx.device.synchronize();
   const std::uint64_t bytes = bytes_of({numel}, DType::float32).count();
@@ -251,20 +299,28 @@ void ZeroGradients::collect(Context& ctx, ZeroGroup& group) {
     if (entry.group != &group || !mine(entry)) continue;
     const Tensor grad = kept_gradient(entry);
     grads.push_back(grad.defined() ? grad : empty_like(ctx, tensor(entry), options_.reduced_dtype(), Op::zeros));
+    if (!grad.defined()) fill(ctx, grads.back(), 0);
   }
-  if (group.accumulated.empty()) group.accumulated = std::move(grads);  // else added in place
+  if (group.accumulated.empty())
+    group.accumulated = std::move(grads);
+  else
+    for (std::size_t i = 0; i < grads.size(); ++i)
+      compute(ctx, Binary::add, group.accumulated[i], group.accumulated[i], grads[i]);
   if (!boundary_) return;
   std::int64_t missing = group.layout().partition_size();
   std::size_t next = 0;
   for (const Entry& entry : entries_) {
     if (entry.group != &group || !mine(entry)) continue;
     const Tensor& grad = group.accumulated[next++];
-    const std::int64_t numel = numel_of_mine(entry);
-    group.averaged.push_back(numel < grad.numel() ? grad.strided({numel}, contiguous_strides({numel})) : grad);
-    missing -= numel;
+    const Stretch own = mine_of(entry);
+    group.averaged.push_back(own.numel < grad.numel() ? grad.flat(own.start, own.numel) : grad);
+    missing -= own.numel;
   }
   group.accumulated.clear();
-  if (missing > 0) group.averaged.push_back(empty(ctx, {missing}, options_.reduced_dtype(), Op::zeros));
+  if (missing > 0) {
+    group.averaged.push_back(empty(ctx, {missing}, options_.reduced_dtype(), Op::zeros));
+    fill(ctx, group.averaged.back(), 0);
+  }
 }
 
 void ZeroGradients::release_buckets() {

@@ -31,7 +31,11 @@ class ZeroGradients {
     Tensor accumulated;  ///< grad_accum: the gradient in the dtype that micro steps are added up in
     Tensor on_host;      ///< with offload, of the micro steps so far
   };
-  using Slices = std::vector<ZeroLayout::Slice>;
+  /// Elements that belong to one rank.
+  struct Stretch {
+    std::int64_t rank = 0, start = 0, numel = 0;
+  };
+  using Slices = std::vector<Stretch>;
 
   void gradient_ready(Context& ctx, Entry& entry);
   void setup_buckets(Context& ctx);
@@ -39,8 +43,10 @@ class ZeroGradients {
   void put_in_bucket(Context& ctx, Entry& entry);
   void reduce_bucket(Context& ctx);
   void average(Context& ctx);
-  void average_slices(Context& ctx, const Slices& slices, Collective kind);
-  void reduce(Context& ctx, std::int64_t numel, std::size_t pieces, Collective kind = Collective::all_reduce) const;
+  void average_slices(Context& ctx, const Tensor& bucket, const Slices& slices, Collective kind);
+  void reduce(Context& ctx, const std::vector<Tensor>& pieces, Collective kind, std::int64_t root) const;
+  static void copy_pieces(Context& ctx, const Tensor& flat, const std::vector<Tensor>& pieces, bool in);
+  static void move_to(Context& ctx, const Tensor& grad, const Tensor& buffer, std::int64_t start);
   void all_reduce_whole_gradients(Context& ctx);
   void keep(Context& ctx, Entry& entry);
   void accumulate_on_host(Context& ctx, Entry& entry) const;
@@ -53,7 +59,8 @@ class ZeroGradients {
   bool mine(const Entry& entry) const { return entry.group->has(options_.rank, entry.index); }
   Tensor gradient_to_reduce(Context& ctx, const Entry& entry) const;
   Tensor kept_gradient(const Entry& entry) const;
-  std::int64_t numel_of_mine(const Entry& entry) const;
+  /// The part of a gradient that this rank keeps.
+  Stretch mine_of(const Entry& entry) const;
   void clear(Entry& entry) const;
   StreamId reduction_stream(const Context& ctx) const {
     return options_.overlap_comm ? zero_stream::kReduction : ctx.stream;
@@ -70,12 +77,13 @@ class ZeroGradients {
   std::vector<Tensor> buckets_;  ///< two with overlap_comm
   std::size_t current_ = 0;
   std::int64_t elements_ = 0;
-  std::vector<Entry*> pending_;   ///< in the bucket
-  std::vector<Entry*> previous_;  ///< reduced, cleared when the next reduction begins
-  Tensor in_partition_;           ///< grads_in_partition
-  Tensor host_buffer_;            ///< temp_grad_buffer_for_cpu_offload
-  Tensor gpu_buffer_;             ///< temp_grad_buffer_for_gpu_offload
-  std::vector<Tensor> norms_;     ///< norm_for_param_grads
+  std::vector<Entry*> pending_;     ///< in the bucket
+  std::vector<Entry*> previous_;    ///< reduced, cleared when the next reduction begins
+  Tensor in_partition_;             ///< grads_in_partition
+  std::int64_t kept_elements_ = 0;  ///< in it
+  Tensor host_buffer_;              ///< temp_grad_buffer_for_cpu_offload
+  Tensor gpu_buffer_;               ///< temp_grad_buffer_for_gpu_offload
+  std::vector<Tensor> norms_;       ///< norm_for_param_grads
 };
 
 }  // namespace qlp

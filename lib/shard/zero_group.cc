@@ -5,6 +5,7 @@
 
 #include "autograd/node.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -66,9 +67,11 @@ void ZeroGroup::flatten(Context& ctx) {
   {
     const Scoped place(ctx.place, Place::host);
     const Tensor joined = empty(ctx, shape, dtype, Op::cat);
+    join(ctx, joined, waiting);
     waiting.clear();
     const Scoped back(ctx.place, Place::device);
     flat_ = empty(ctx, shape, dtype, Op::flat_parameter);
+    copy_into(ctx, flat_, joined);
     copy_to_device(ctx, bytes_of(shape, dtype).count());
   }
   std::int64_t start = 0;
@@ -78,11 +81,27 @@ void ZeroGroup::flatten(Context& ctx) {
   }
 }
 
+/// In the order of the flat buffer; what pads it is 0.
+void ZeroGroup::join(Context& ctx, const Tensor& joined, const std::vector<Tensor>& tensors) const {
+  if (!ctx.kernels(joined)) return;
+  fill(ctx, joined, 0);
+  std::int64_t start = 0;
+  for (const std::size_t i : order_) {
+    copy_elements(ctx, joined.flat(start, tensors[i].numel()), tensors[i]);
+    start += tensors[i].numel();
+  }
+}
+
+Tensor ZeroGroup::partition(std::int64_t rank) const {
+  return flat_.flat(rank * layout_.partition_size(), layout_.partition_size());
+}
+
 /// A clone of this rank's partition, in float32; with offload it goes to the host, and is cast there.
 void ZeroGroup::make_master(Context& ctx, const ZeroOptions& options) {
   const Scoped category(ctx.category, Category::optimizer_state);
   const Shape shape{layout_.partition_size()};
   const Tensor clone = empty(ctx, shape, flat_.dtype(), Op::clone);
+  copy_into(ctx, clone, partition(options.rank));
   if (options.offload_optimizer) {
     copy_to_host(ctx, bytes_of(shape, flat_.dtype()).count());
     master_ = offloaded(ctx, layout_.partition_size(), DType::float32, options);
@@ -90,6 +109,7 @@ void ZeroGroup::make_master(Context& ctx, const ZeroOptions& options) {
   } else {
     master_ = clone.dtype() == DType::float32 ? clone : empty(ctx, shape, DType::float32, Op::to_copy);
   }
+  if (!master_.is(clone)) copy_into(ctx, master_, clone);
   set_requires_grad(master_, true);
 }
 

@@ -27,6 +27,8 @@ class ZeroGroup {
 
   const Tensor& flat() const { return flat_; }
   const Tensor& master() const { return master_; }  ///< single_partition_of_fp32_groups
+  /// The part of the flat buffer that a rank updates.
+  Tensor partition(std::int64_t rank) const;
 
   /// Of this rank's parameters: added up over micro steps (all_grad_tensors), and what the step uses
   /// (averaged_gradients).
@@ -34,6 +36,7 @@ class ZeroGroup {
 
  private:
   void flatten(Context& ctx);
+  void join(Context& ctx, const Tensor& joined, const std::vector<Tensor>& tensors) const;
   void make_master(Context& ctx, const ZeroOptions& options);
 
   std::vector<Parameter*> parameters_;

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "optim/clip_grad_norm.h"
+#include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
 
@@ -22,34 +25,48 @@ void mask_nan_or_inf(Context& ctx) {
 
 }  // namespace
 
-Tensor double_norm(Context& ctx, std::int64_t numel) {
+Tensor double_norm(Context& ctx, const Tensor& gradient) {
+  const std::int64_t numel = gradient.numel();
   const Tensor wide = empty(ctx, {numel}, DType::float64, Op::to_copy);
+  copy_elements(ctx, wide, gradient);
   Tensor norm = scalar(ctx, DType::float64, Op::linear_norm);
   full_reduction_scratch(ctx, numel, Op::linear_norm, size_of(DType::float64));
+  norm_into(ctx, norm, wide);
   return norm;
 }
 
-Tensor join_norms(Context& ctx, std::vector<Tensor> norms) {
+Tensor join_norms(Context& ctx, std::vector<Tensor> norms, const RankGroup& group) {
   Tensor total;
   if (norms.empty()) {
     total = scalar(ctx, DType::float32, Op::input);
+    fill(ctx, total, 0);
   } else {
     const Shape count{static_cast<std::int64_t>(norms.size())};
     Tensor stacked = empty(ctx, count, DType::float64, Op::stack);
+    stack_into(ctx, stacked, norms);
     Tensor squared = empty(ctx, count, DType::float64, Op::pow);
+    compute(ctx, Unary::square, squared, stacked);
     stacked.reset();
     const Tensor sum = scalar(ctx, DType::float64, Op::sum);
+    reduce_all(ctx, Reduce::sum, sum, squared);
     squared.reset();
     total = scalar(ctx, DType::float32, Op::to_copy);
+    copy_into(ctx, total, sum);
   }
-  total = scalar(ctx, DType::float32, Op::pow);
+  all_reduce(ctx, group, total, ReduceOp::sum);
+  const Tensor root = scalar(ctx, DType::float32, Op::pow);
+  compute(ctx, Unary::sqrt, root, total);
+  total = root;
   mask_nan_or_inf(ctx);
   return total;
 }
 
 Tensor global_norm(Context& ctx, std::vector<Tensor> group_norms) {
   const Tensor stacked = empty(ctx, {static_cast<std::int64_t>(group_norms.size())}, DType::float32, Op::stack);
-  return scalar(ctx, DType::float32, Op::linear_norm);
+  stack_into(ctx, stacked, group_norms);
+  Tensor norm = scalar(ctx, DType::float32, Op::linear_norm);
+  norm_into(ctx, norm, stacked);
+  return norm;
 }
 
 Tensor inf_or_nan(Context& ctx, const Tensor& gradient) {
@@ -66,14 +83,26 @@ Tensor inf_or_nan(Context& ctx, const Tensor& gradient) {
   return worst;
 }
 
-void unscale_and_clip(Context& ctx, bool clips) {
-  if (!clips) return;                                   // by a Python number
-  Tensor scale = scalar(ctx, DType::float32, Op::div);  // total_norm / loss_scale
-  for (const Op op : {Op::add, Op::div, Op::clamp, Op::mul}) {
-    Tensor next = scalar(ctx, DType::float32, op);
+void unscale_and_clip(Context& ctx, const Tensor& gradient, const Tensor& norm, double gradient_clipping) {
+  if (gradient_clipping <= 0) return;  // by a Python number
+  constexpr double kEps = 1e-6, kLossScale = 1;
+  struct Step {
+    Op name;
+    Unary op;
+    double p;
+  };
+  const Tensor& total = norm;
+  Tensor scale = scalar(ctx, DType::float32, Op::div);
+  if (total.defined()) compute(ctx, Unary::mul, scale, total, 1 / kLossScale);
+  for (const Step& step : {Step{Op::add, Unary::add, kEps}, Step{Op::div, Unary::mul, 1 / gradient_clipping},
+                           Step{Op::clamp, Unary::at_least, 1}, Step{Op::mul, Unary::mul, kLossScale}}) {
+    Tensor next = scalar(ctx, DType::float32, step.name);
+    compute(ctx, step.op, next, scale, step.p);
     scale = std::move(next);
   }
   Tensor reciprocal = scalar(ctx, DType::float32, Op::reciprocal);
+  compute(ctx, Unary::reciprocal, reciprocal, scale);
+  compute(ctx, Binary::mul, gradient, gradient, reciprocal);  // in place
   reciprocal = scalar(ctx, DType::float32, Op::mul);
 }
 

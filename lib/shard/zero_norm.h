@@ -5,18 +5,19 @@
 #include <vector>
 
 #include "tensor/context.h"
+#include "tensor/work.h"
 
 namespace qlp {
 
-/// torch.linalg.vector_norm(gradient.double()) of `numel` elements: a float64 [].
-Tensor double_norm(Context& ctx, std::int64_t numel);
+/// torch.linalg.vector_norm(gradient.double()): a float64 [].
+Tensor double_norm(Context& ctx, const Tensor& gradient);
 /// The root of the sum of these squares over the ranks: a float32 [] (get_grad_norm_direct).
-Tensor join_norms(Context& ctx, std::vector<Tensor> norms);
+Tensor join_norms(Context& ctx, std::vector<Tensor> norms, const RankGroup& group);
 /// Of a list of such norms, one for each group (scaled_global_norm).
 Tensor global_norm(Context& ctx, std::vector<Tensor> group_norms);
 /// _has_inf_or_nan: a float32 [].
 Tensor inf_or_nan(Context& ctx, const Tensor& gradient);
 /// Gradients are scaled in place by 1 / (loss scale * max(1, norm / gradient_clipping)) (unscale_and_clip_grads).
-void unscale_and_clip(Context& ctx, bool clips);
+void unscale_and_clip(Context& ctx, const Tensor& gradient, const Tensor& norm, double gradient_clipping);
 
 }  // namespace qlp

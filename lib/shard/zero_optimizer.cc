@@ -6,6 +6,7 @@
 #include "shard/zero_norm.h"
 #include "tensor/arithmetic.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -35,10 +36,13 @@ void ZeroOptimizer::step(Context& ctx, Optimizer& optimizer) {
   if (options_.checks_overflow) check_overflow(ctx);
   const Tensor scaled_norm = norm(ctx);
   const Tensor norm_before = global_norm_;  // the engine's
-  if (scaled_norm.defined()) global_norm_ = empty_like(ctx, scaled_norm, Op::div);
+  if (scaled_norm.defined()) {
+    global_norm_ = empty_like(ctx, scaled_norm, Op::div);
+    copy_into(ctx, global_norm_, scaled_norm);
+  }
   for (std::size_t i = 0; i < groups_.size(); ++i) update(ctx, i, optimizer);
   gradients_->reset_norms();
-  for (const auto& group : groups_) communicate(ctx, Collective::all_gather, options_.group(), group->flat());
+  for (const auto& group : groups_) all_gather(ctx, options_.group(), group->flat(), group->partition(options_.rank));
 }
 
 /// has_overflow: a count of bad gradients, which the host waits for.
@@ -51,7 +55,7 @@ void ZeroOptimizer::check_overflow(Context& ctx) const {
     flag = empty(ctx, {1}, DType::boolean, Op::to_copy);
   }
   flag = empty(ctx, {1}, DType::uint8, Op::to_copy);
-  communicate(ctx, Collective::all_reduce, options_.group(), flag);
+  communicate(ctx, Collective::all_reduce, options_.group(), size_of(DType::uint8));
   ctx.device.synchronize();
 }
 
@@ -59,16 +63,15 @@ void ZeroOptimizer::check_overflow(Context& ctx) const {
 Tensor ZeroOptimizer::norm(Context& ctx) {
   std::vector<Tensor> group_norms;
   for (const auto& group : groups_) {
-    communicate(ctx, Collective::all_reduce, options_.group(), size_of(DType::float32));
     if (options_.offload_optimizer) {
+      communicate(ctx, Collective::all_reduce, options_.group(), size_of(DType::float32));
       scratch(ctx, size_of(DType::float32), Op::all_reduce);
       ctx.device.synchronize();
       continue;
     }
     std::vector<Tensor> norms;
-    for (std::size_t i = 0; i < group->members().size(); ++i)
-      norms.push_back(double_norm(ctx, group->averaged[i].numel()));
-    group_norms.push_back(join_norms(ctx, std::move(norms)));
+    for (std::size_t i = 0; i < group->members().size(); ++i) norms.push_back(double_norm(ctx, group->averaged[i]));
+    group_norms.push_back(join_norms(ctx, std::move(norms), options_.group()));
   }
   return options_.offload_optimizer ? Tensor() : global_norm(ctx, group_norms);
 }
@@ -80,7 +83,7 @@ void ZeroOptimizer::update(Context& ctx, std::size_t index, Optimizer& optimizer
   } else {
     set_grad(group.master(), join_gradients(ctx, group));
     group.averaged.clear();
-    unscale_and_clip(ctx, options_.clips);
+    unscale_and_clip(ctx, grad_of(group.master()), global_norm_, options_.gradient_clipping);
   }
   optimizer.step(ctx);
   if (!group.master().on_host()) {
@@ -88,6 +91,7 @@ void ZeroOptimizer::update(Context& ctx, std::size_t index, Optimizer& optimizer
     for (int i = 0; i < 2; ++i) touch(ctx, group.master());  // read and written
   }
   set_grad(group.master(), Tensor());
+  copy_into(ctx, group.partition(options_.rank), group.master());
   if (options_.offload_optimizer)
     copy_to_device(ctx, bytes_of({group.layout().partition_size()}, group.flat().dtype()).count());
 }
@@ -99,8 +103,19 @@ Tensor ZeroOptimizer::join_gradients(Context& ctx, ZeroGroup& group) const {
   DType dtype = group.averaged.front().dtype();
   for (const Tensor& grad : group.averaged)
     if (grad.dtype() != dtype) dtype = promote(group.averaged.front(), grad);
-  const Tensor joined = group.averaged.size() == 1 ? group.averaged.front() : empty(ctx, shape, dtype, Op::cat);
-  return dtype == DType::float32 ? joined : empty(ctx, shape, DType::float32, Op::to_copy);
+  const bool alone = group.averaged.size() == 1;
+  const Tensor joined = alone ? group.averaged.front().view(shape) : empty(ctx, shape, dtype, Op::cat);
+  if (!alone && ctx.kernels(joined)) {
+    std::int64_t start = 0;
+    for (const Tensor& grad : group.averaged) {
+      copy_elements(ctx, joined.flat(start, grad.numel()), grad);
+      start += grad.numel();
+    }
+  }
+  if (dtype == DType::float32) return joined;
+  Tensor wide = empty(ctx, shape, DType::float32, Op::to_copy);
+  copy_into(ctx, wide, joined);
+  return wide;
 }
 
 }  // namespace qlp

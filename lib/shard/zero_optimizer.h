@@ -19,6 +19,7 @@ class ZeroOptimizer {
   /// The partition of each group, under the group's first parameter.
   std::vector<TrainedTensor> trained() const;
   ZeroGradients& gradients() { return *gradients_; }
+  const Tensor& grad_norm() const { return global_norm_; }
   /// Norm, clipping and the optimizer's step, group by group; then the parameters are gathered in place.
   void step(Context& ctx, Optimizer& optimizer);
 

@@ -19,7 +19,8 @@ struct ZeroOptions {
   /// The engine casts the module to it (bf16, fp16 enabled); none: parameters stay as they are.
   std::optional<DType> module_dtype;
   bool accumulates = false;      ///< over several micro steps
-  bool clips = false;            ///< gradient_clipping > 0
+  double gradient_clipping = 0;  ///< the most that the norm may be; 0: any
+  bool clips() const { return gradient_clipping > 0; }
   bool checks_overflow = false;  ///< always under fp16
   bool norms_decay = false;      ///< which parameters the Trainer puts into the group with weight decay
 

@@ -22,7 +22,7 @@ Tensor joined(Context& ctx, const Tensor& a, const Tensor& b) {
 Tensor gathered(Context& ctx, const Tensor& tensor, const RankGroup& group) {
   if (group.size == 1) return tensor;
   Tensor all = empty(ctx, tensor.shape().with(0, tensor.size(0) * group.size), tensor.dtype(), Op::all_gather);
-  communicate(ctx, Collective::all_gather, group, all);
+  all_gather(ctx, group, all, tensor);
   return all;
 }
 

@@ -17,23 +17,23 @@ void PipelineBuffers::make(Context& ctx, std::int64_t micro_batch_size, std::int
 
 Tensor PipelineBuffers::receive_input(Context& ctx, std::int64_t i) {
   Tensor input = inputs_[static_cast<std::size_t>(i)].alias();
-  communicate(ctx, Collective::recv, group(), input);
+  recv(ctx, group(), input, options_.stage - 1);
   set_requires_grad(input, true);
   return input;
 }
 
 void PipelineBuffers::send_output(Context& ctx, const Tensor& hidden) const {
-  communicate(ctx, Collective::send, group(), hidden);
+  send(ctx, group(), hidden, options_.stage + 1);
 }
 
 Tensor PipelineBuffers::receive_gradient(Context& ctx, std::int64_t i) {
   const Tensor& gradient = gradients_[static_cast<std::size_t>(i)];
-  communicate(ctx, Collective::recv, group(), gradient);
+  recv(ctx, group(), gradient, options_.stage + 1);
   return gradient;
 }
 
 void PipelineBuffers::send_gradient(Context& ctx, const Tensor& gradient) const {
-  communicate(ctx, Collective::send, group(), gradient);
+  send(ctx, group(), gradient, options_.stage - 1);
 }
 
 }  // namespace qlp

@@ -61,6 +61,8 @@ void Trainer::train(Context& ctx) {
     const std::int64_t last = options_.gradient_accumulation_steps;
     const double items = label_tokens(options_.micro_batch_size) * static_cast<double>(last);
     options_.run.item_count = items;
+    // A sum over the tokens of all micro steps is divided by their number already.
+    options_.run.loss_weight = options_.run.behaviour.averages_loss ? 1 / static_cast<double>(last) : 1;
     if (options_.item_count != ItemCount::host_number) num_items_ = counted_items(ctx, items);
     if (ctx.kernels(total_loss_)) numbers_.emplace_back();
     for (std::int64_t i = 1; i <= last; ++i) {
@@ -177,12 +179,12 @@ void Trainer::micro_step(Context& ctx, std::int64_t micro, bool sync) {
   Tensor loss = compute_loss(ctx, ids, labels, num_items_, options_.run).loss;
   begin_phase_("micro" + std::to_string(micro_) + ".backward");
   if (!options_.keeps_inputs) ids.reset(), labels.reset();
-  // A sum over the tokens of all micro steps is divided by their number already.
-  const bool is_mean = options_.run.behaviour.averages_loss;
-  const double weight = is_mean ? 1 / static_cast<double>(options_.gradient_accumulation_steps) : 1;
+  const double weight = options_.run.loss_weight;
   if (ctx.kernels(loss)) numbers_.back().loss += item(ctx, loss) * weight;
   if (runtime_.steps_in_backward()) {
     runtime_.backward(ctx, loss, *optimizer_);
+    if (const Tensor norm = runtime_.grad_norm(); norm.defined() && ctx.kernels(norm))
+      numbers_.back().grad_norm = item(ctx, norm);
   } else {
     const Tensor share = scale(ctx, loss, weight, Op::div);  // of the accumulation steps, in accelerator.backward
     const Tensor scaled = scaler_ ? scaler_->scale(ctx, share) : share;

@@ -5,6 +5,10 @@
 namespace qlp {
 namespace {
 
+void record(Context& ctx, Collective kind, const RankGroup& group, const Tensor& whole) {
+  communicate(ctx, kind, group, bytes_of(whole.shape(), whole.dtype()).count());
+}
+
 /// This rank's end, where there are numbers to send.
 Communicator* wire(const Context& ctx, const RankGroup& group, const Tensor& tensor) {
   return group.size > 1 && ctx.kernels(tensor) && tensor.numel() ? ctx.device.compute().communicator : nullptr;
@@ -17,50 +21,46 @@ void communicate(Context& ctx, Collective kind, const RankGroup& group, std::uin
   ctx.device.work().collectives.push_back({kind, group, bytes});
 }
 
-void communicate(Context& ctx, Collective kind, const RankGroup& group, const Tensor& whole) {
-  communicate(ctx, kind, group, bytes_of(whole.shape(), whole.dtype()).count());
-}
-
 void all_gather(Context& ctx, const RankGroup& group, const Tensor& out, const Tensor& in) {
-  communicate(ctx, Collective::all_gather, group, out);
+  record(ctx, Collective::all_gather, group, out);
   if (group.size == 1) return copy_elements(ctx, out, in);
   if (Communicator* to = wire(ctx, group, out))
     to->all_gather(ctx.stream, group, out.data(), in.data(), in.numel(), in.dtype());
 }
 
 void reduce_scatter(Context& ctx, const RankGroup& group, const Tensor& out, const Tensor& in, ReduceOp op) {
-  communicate(ctx, Collective::reduce_scatter, group, in);
+  record(ctx, Collective::reduce_scatter, group, in);
   if (group.size == 1) return copy_elements(ctx, out, in);
   if (Communicator* to = wire(ctx, group, in))
     to->reduce_scatter(ctx.stream, group, out.data(), in.data(), out.numel(), in.dtype(), op);
 }
 
 void all_reduce(Context& ctx, const RankGroup& group, const Tensor& tensor, ReduceOp op) {
-  communicate(ctx, Collective::all_reduce, group, tensor);
+  record(ctx, Collective::all_reduce, group, tensor);
   if (Communicator* to = wire(ctx, group, tensor))
     to->all_reduce(ctx.stream, group, tensor.data(), tensor.numel(), tensor.dtype(), op);
 }
 
 void reduce(Context& ctx, const RankGroup& group, const Tensor& tensor, ReduceOp op, std::int64_t root) {
-  communicate(ctx, Collective::reduce, group, tensor);
+  record(ctx, Collective::reduce, group, tensor);
   if (Communicator* to = wire(ctx, group, tensor))
     to->reduce(ctx.stream, group, tensor.data(), tensor.numel(), tensor.dtype(), op, root);
 }
 
 void broadcast(Context& ctx, const RankGroup& group, const Tensor& tensor, std::int64_t root) {
-  communicate(ctx, Collective::broadcast, group, tensor);
+  record(ctx, Collective::broadcast, group, tensor);
   if (Communicator* to = wire(ctx, group, tensor))
     to->broadcast(ctx.stream, group, tensor.data(), tensor.numel(), tensor.dtype(), root);
 }
 
 void send(Context& ctx, const RankGroup& group, const Tensor& tensor, std::int64_t to) {
-  communicate(ctx, Collective::send, group, tensor);
+  record(ctx, Collective::send, group, tensor);
   if (Communicator* end = wire(ctx, group, tensor))
     end->send(ctx.stream, group, tensor.data(), tensor.numel(), tensor.dtype(), to);
 }
 
 void recv(Context& ctx, const RankGroup& group, const Tensor& tensor, std::int64_t from) {
-  communicate(ctx, Collective::recv, group, tensor);
+  record(ctx, Collective::recv, group, tensor);
   if (Communicator* end = wire(ctx, group, tensor))
     end->recv(ctx.stream, group, tensor.data(), tensor.numel(), tensor.dtype(), from);
 }

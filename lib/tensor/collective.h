@@ -12,8 +12,6 @@ namespace qlp {
 /// This rank takes part in a collective of `group`; `bytes` as in CollectiveEvent. A group of one sends nothing. For
 /// what carries no numbers of the model: it is only recorded.
 void communicate(Context& ctx, Collective kind, const RankGroup& group, std::uint64_t bytes);
-/// The same for the tensor that is the whole.
-void communicate(Context& ctx, Collective kind, const RankGroup& group, const Tensor& whole);
 
 // Tensors lie densely. A group of one copies.
 

@@ -130,6 +130,8 @@ void CpuKernels::unary(StreamId, Unary op, const Array& out, const Array& x, dou
       return apply(out, x, gelu);
     case Unary::at_most:  // no number stays none
       return apply(out, x, [p](double v) { return v > p ? p : v; });
+    case Unary::at_least:
+      return apply(out, x, [p](double v) { return v < p ? p : v; });
     case Unary::select:
       return apply(out, x, [p, q](double v) { return v != 0 ? p : q; });
     case Unary::not_negative:

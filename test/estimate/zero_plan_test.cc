@@ -28,7 +28,7 @@ TEST_CASE("estimate/zero_plan: auto follows the job as transformers fills it in"
   REQUIRE(options);
   CHECK(options->reduce_bucket_size == kLora.model.hidden_size * kLora.model.hidden_size);
   CHECK(options->module_dtype == DType::bfloat16);
-  CHECK(options->clips);
+  CHECK(options->clips());
   CHECK_FALSE(options->checks_overflow);
   JobSpec plain = kLora;
   plain.training.bf16 = false;
@@ -37,7 +37,7 @@ TEST_CASE("estimate/zero_plan: auto follows the job as transformers fills it in"
   REQUIRE(uncast);
   CHECK_FALSE(uncast->module_dtype);
   CHECK(uncast->reduced_dtype() == DType::float32);
-  CHECK_FALSE(uncast->clips);
+  CHECK_FALSE(uncast->clips());
 }
 
 TEST_CASE("estimate/zero_plan: fp16 scales the loss, so it looks for overflow") {
