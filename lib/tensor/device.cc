@@ -1,5 +1,6 @@
 #include "tensor/device.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tensor/kernels.h"
@@ -23,8 +24,10 @@ void Device::free(Block* block) {
 }
 
 void Device::poison(const Block& block) {
+  // What is larger is a buffer of a runtime, mostly empty, whose pages shall not all be touched.
+  constexpr std::uint64_t kMost = std::uint64_t{16} << 20;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is what the allocator knows
-  compute_.kernels->poison(block.stream, reinterpret_cast<void*>(block.address), block.requested);
+  compute_.kernels->poison(block.stream, reinterpret_cast<void*>(block.address), std::min(block.requested, kMost));
 }
 
 void Device::record_stream(Block* block, StreamId stream) {

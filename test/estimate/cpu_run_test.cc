@@ -77,8 +77,12 @@ TEST_CASE("estimate/cpu_run: ZeRO computes what one rank does") {
   const JobSpec job = on_ranks(full_float_job(small_model(Family::llama)), 4);
   for (const int stage : {1, 2, 3}) {
     CAPTURE(stage);
-    check_equals_unsharded(job, Zero{.stage = stage});
     check_equals_unsharded(job, Zero{.stage = stage, .reduce_bucket_size = 5000});
+    check_equals_unsharded(job, Zero{.stage = stage,
+                                     .reduce_bucket_size = 200'000,
+                                     .overlap_comm = true,
+                                     .stage3_prefetch_bucket_size = 8000,
+                                     .stage3_param_persistence_threshold = 100});
   }
 }
 
