@@ -43,6 +43,8 @@ __device__ Number apply(Unary op, Number x, Number p, Number q) {
       return gelu_tanh(x);
     case Unary::at_most:
       return x > p ? p : x;
+    case Unary::at_least:
+      return x < p ? p : x;
     case Unary::select:
       return x != Number{} ? p : q;
     case Unary::not_negative:

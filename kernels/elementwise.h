@@ -23,6 +23,7 @@ enum class Unary : std::uint8_t {
   silu,
   gelu_tanh,  ///< the approximation by tanh
   at_most,    ///< min(x, p)
+  at_least,   ///< max(x, p)
   select,     ///< x != 0 ? p : q
   not_negative,
   is_nan,

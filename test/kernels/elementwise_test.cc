@@ -5,10 +5,11 @@
 namespace qlp::test {
 namespace {
 
-constexpr Unary kUnaries[] = {Unary::copy,    Unary::add,    Unary::mul,          Unary::neg,    Unary::abs,
-                              Unary::square,  Unary::cube,   Unary::sqrt,         Unary::rsqrt,  Unary::reciprocal,
-                              Unary::cos,     Unary::sin,    Unary::tanh,         Unary::silu,   Unary::gelu_tanh,
-                              Unary::at_most, Unary::select, Unary::not_negative, Unary::is_nan, Unary::is_inf};
+constexpr Unary kUnaries[] = {Unary::copy,    Unary::add,      Unary::mul,    Unary::neg,          Unary::abs,
+                              Unary::square,  Unary::cube,     Unary::sqrt,   Unary::rsqrt,        Unary::reciprocal,
+                              Unary::cos,     Unary::sin,      Unary::tanh,   Unary::silu,         Unary::gelu_tanh,
+                              Unary::at_most, Unary::at_least, Unary::select, Unary::not_negative, Unary::is_nan,
+                              Unary::is_inf};
 constexpr Binary kBinaries[] = {
     Binary::add,          Binary::mul,     Binary::div,   Binary::logical_or,    Binary::logical_and,
     Binary::less_equal,   Binary::greater, Binary::equal, Binary::silu_backward, Binary::gelu_tanh_backward,

@@ -11,7 +11,7 @@ TEST_CASE("tensor/collective: is recorded in the phase that runs") {
   DryDevice dry;
   const RankGroup group{MeshAxis::dp_shard, 4, 2};
   dry.timeline.begin_phase("second", dry.allocator.stats());
-  communicate(dry.ctx, Collective::all_gather, group, dry.tensor({3, 5}, DType::bfloat16));
+  all_gather(dry.ctx, group, dry.tensor({3, 5}, DType::bfloat16), Tensor());
   communicate(dry.ctx, Collective::broadcast, {MeshAxis::tp, 2}, 7);
   dry.timeline.begin_phase("third", dry.allocator.stats());
   const auto work = dry.device.take_work();
