@@ -6,6 +6,7 @@
 #include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
+#include "tensor/wait_stream.h"
 
 namespace qlp {
 namespace {
@@ -71,6 +72,8 @@ void Engine::backward(Context& ctx, const std::vector<Tensor>& roots, std::vecto
   task.ready.push_back(root.get());
   root->buffer_.resize(0);
   run(ctx, task);
+  // The caller's stream waits for those on which gradients were accumulated (GraphTask::exec_post_processing).
+  for (const StreamId leaf : task.leaf_streams) wait_stream(ctx, ctx.stream, leaf);
   for (std::size_t i = 0; i < task.callbacks.size(); ++i) task.callbacks[i](ctx);
   tasks_.pop_back();
   std::swap(ctx.saved_hooks, no_hooks);
@@ -121,6 +124,8 @@ void Engine::evaluate(Context& ctx, Task& task, Node& node) {
     for (const PostHook& hook : node.post_hooks_) hook(ctx);
   }
   node.release();
+  if (node.edges_.empty() && std::ranges::find(task.leaf_streams, node.stream_) == task.leaf_streams.end())
+    task.leaf_streams.push_back(node.stream_);
 
   outputs.resize(node.edges_.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -129,7 +134,10 @@ void Engine::evaluate(Context& ctx, Task& task, Node& node) {
     Node& next = *edge.node;
     next.buffer_.resize(next.inputs_.size());
     if (outputs[i].defined()) {
-      if (next.stream_ != node.stream_) outputs[i].storage().record_stream(next.stream_);
+      if (next.stream_ != node.stream_) {  // InputBuffer::add
+        wait_stream(ctx, next.stream_, node.stream_);
+        outputs[i].storage().record_stream(next.stream_);
+      }
       const Scoped consumer(ctx.stream, next.stream_);
       add_to_buffer(ctx, next.buffer_[edge.slot], std::move(outputs[i]));
     }

@@ -21,6 +21,7 @@ class Engine {
   struct Task {
     std::vector<Node*> ready;  ///< a heap
     std::vector<std::function<void(Context&)>> callbacks;
+    std::vector<StreamId> leaf_streams;  ///< on which nodes without edges have run
   };
   void count_dependencies(Node& root);
   void run(Context& ctx, Task& task);

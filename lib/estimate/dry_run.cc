@@ -177,7 +177,7 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
   if (auto refusals = runtime.value()->check(*built.value()); !refusals.empty()) return Unexpected{std::move(refusals)};
 
   DryRun run;
-  CachingAllocator allocator(job.allocator, *machine.source);
+  CachingAllocator allocator(job.allocator, *machine.source, machine.events);
   Device device(allocator, run.timeline, traits_of(job.cluster.gpu, stack), machine.compute);
   Engine engine;
   Context ctx(device, engine);
@@ -193,7 +193,6 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
     const auto begin_phase = [&](const std::string& name) {
       run.timeline.begin_phase(name, allocator.stats());
       device.host().begin_phase(name);
-      if (machine.on_phase) machine.on_phase(name);
     };
     begin_phase("load");
     const LoadOptions loading = load_options(job, plan, rank, stack);

@@ -33,10 +33,11 @@ struct DryRun {
 struct Machine {
   SegmentSource* source = nullptr;  ///< of the device's memory
   Compute compute;                  ///< nothing: a dry run
-  std::uint64_t seed = 0;           ///< of weights, text and dropout
+  /// When freed memory that other streams still use can be used again. Where work is queued, never before somebody has
+  /// waited for it.
+  EventPolicy events = EventPolicy::ready_at_once;
+  std::uint64_t seed = 0;  ///< of weights, text and dropout
   double learning_rate = 1e-3;
-  /// Told of each phase of the timeline as it begins.
-  std::function<void(const std::string& phase)> on_phase;
   /// Told of the model when all steps are done, on every rank, before anything is taken apart.
   std::function<void(Context&, CausalLm&, ShardingRuntime&)> at_end;
 };

@@ -79,19 +79,13 @@ std::string report_schema() {
         }
       }
     },
-)json";
-  schema += verification_schema();
-  schema += R"json(    "diagnostics": {"$ref": "#/$defs/diagnostics"}
+    "diagnostics": {"$ref": "#/$defs/diagnostics"}
   },
   "$defs": {
 )json";
   schema += memory_schema();
   schema += plan_schema();
-  schema += R"json(    "numbers": {
-      "type": "array",
-      "items": {"oneOf": [{"type": "number"}, {"enum": ["nan", "-nan", "inf", "-inf"]}]}
-    },
-    "diagnostics": {
+  schema += R"json(    "diagnostics": {
       "type": "array",
       "items": {
         "type": "object",

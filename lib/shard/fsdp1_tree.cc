@@ -10,6 +10,7 @@
 #include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
+#include "tensor/wait_stream.h"
 
 namespace qlp {
 
@@ -95,6 +96,8 @@ Tensor Fsdp1Tree::cast_root_input(Context& ctx, const Tensor& input) {
 }
 
 void Fsdp1Tree::pre_forward(Context& ctx, Module& root, const Tensor& input) {
+  wait_stream(ctx, fsdp1_stream::kPreUnshard, ctx.stream);  // for the optimizer (_wait_for_computation_stream)
+  wait_stream(ctx, fsdp1_stream::kUnshard, ctx.stream);
   if (root_) root_->pre_forward(ctx, root, input);
 }
 
@@ -124,6 +127,8 @@ void Fsdp1Tree::begin_backward(Context& ctx) {
 
 /// _post_backward_final_callback
 void Fsdp1Tree::end_backward(Context& ctx) {
+  wait_stream(ctx, ctx.stream, fsdp1_stream::kPostBackward);
+  if (shared_.options.hybrid) wait_stream(ctx, ctx.stream, fsdp1_stream::kAllReduce);
   if (shared_.sync_gradients && shared_.options.offloads) ctx.device.synchronize();
   shared_.post_forward_order.clear();
   shared_.first_iteration = false;

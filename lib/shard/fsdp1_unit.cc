@@ -5,6 +5,7 @@
 #include "autograd/pointwise.h"
 #include "tensor/collective.h"
 #include "tensor/factories.h"
+#include "tensor/wait_stream.h"
 
 namespace qlp {
 namespace {
@@ -24,6 +25,7 @@ Tensor Fsdp1Unit::pre_forward(Context& ctx, Module&, Tensor input) {
   handle_->state = State::forward;
   if (!handle_->prefetched) unshard(ctx, *handle_);
   handle_->needs_pre_forward_unshard = false;
+  wait_stream(ctx, ctx.stream, fsdp1_stream::kUnshard);
   prefetch(ctx, next_in_forward(), State::forward);
   register_post_backward_hook(ctx);
   register_reshard_only_hook(ctx, input);
@@ -70,6 +72,7 @@ void Fsdp1Unit::unshard(Context& ctx, FlatParamHandle& handle) {
     --shared_.pending_frees;
     ctx.device.synchronize();
   }
+  wait_stream(ctx, fsdp1_stream::kUnshard, fsdp1_stream::kPreUnshard);
   const Scoped stream(ctx.stream, fsdp1_stream::kUnshard);
   handle.unshard(ctx);
   handle.post_unshard(ctx);
@@ -113,6 +116,7 @@ void Fsdp1Unit::pre_backward(Context& ctx) {
   handle_->state = State::backward_pre;
   if (handle_->needs_pre_backward_unshard && !handle_->prefetched) unshard(ctx, *handle_);
   handle_->needs_pre_backward_unshard = false;
+  wait_stream(ctx, ctx.stream, fsdp1_stream::kUnshard);
   prefetch(ctx, next_in_backward(), State::backward_pre);
   handle_->prepare_gradient_for_backward();
   handle_->ran_pre_backward_hook = true;
@@ -156,6 +160,7 @@ void Fsdp1Unit::post_backward(Context& ctx) {
     if (handle_->uses_orig_params()) handle_->use_unsharded_grad_views(ctx);
     return;
   }
+  wait_stream(ctx, fsdp1_stream::kPostBackward, ctx.stream);
   const Scoped stream(ctx.stream, fsdp1_stream::kPostBackward);
   const Scoped category(ctx.category, Category::gradients);
   const Tensor computed = grad_of(flat).alias();
@@ -186,6 +191,7 @@ void Fsdp1Unit::reduce_gradient(Context& ctx) {
     sharded.storage().record_stream(fsdp1_stream::kCollectives);
   }
   if (!shared_.options.hybrid) return take_reduced(ctx, std::move(sharded));
+  wait_stream(ctx, fsdp1_stream::kAllReduce, ctx.stream);
   const Scoped stream(ctx.stream, fsdp1_stream::kAllReduce);
   sharded.storage().record_stream(ctx.stream);
   all_reduce(ctx, shared_.options.replica_group(), sharded, ReduceOp::average);

@@ -8,6 +8,7 @@
 #include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
+#include "tensor/wait_stream.h"
 
 namespace qlp {
 namespace {
@@ -157,6 +158,7 @@ Reduction reduce(Context& ctx, std::vector<UnshardedGrad> grads, const Fsdp2Opti
   Reduction reduction{.reduce_scatter_input = empty(ctx, {numel * options.world_size}, dtype, Op::reduce_scatter)};
   scratch(ctx, chunk_cat_table_bytes(chunk_bytes), Op::cat);
   chunk_cat(ctx, reduction.reduce_scatter_input, grads, options.world_size);
+  wait_stream(ctx, kReduceScatterStream, ctx.stream);
   // A loop variable still holds the last gradient when the list of them is cleared.
   const Tensor last = grads.back().grad;
   for (UnshardedGrad& unsharded : grads) unsharded.grad.reset();
@@ -168,12 +170,14 @@ Reduction reduce(Context& ctx, std::vector<UnshardedGrad> grads, const Fsdp2Opti
     output = empty(ctx, {numel}, dtype, Op::reduce_scatter);
     reduce_scatter(ctx, options.group(), output, reduction.reduce_scatter_input, ReduceOp::average);
   }
+  const StreamId after = options.replicas > 1 ? kAllReduceStream : kReduceScatterStream;
+  wait_stream(ctx, after, kReduceScatterStream);
+  const Scoped on_stream(ctx.stream, after);
   if (options.replicas > 1) {
     reduction.all_reduce_input = output;  // in place
     all_reduce(ctx, options.replicate_group(), output, ReduceOp::average);
   }
   if (first.orig_dtype() != dtype) {
-    const Scoped stream(ctx.stream, options.replicas > 1 ? kAllReduceStream : kReduceScatterStream);
     const Tensor cast = empty(ctx, {numel}, first.orig_dtype(), Op::to_copy);
     copy_into(ctx, cast, output);
     output = cast;

@@ -5,6 +5,7 @@
 #include "autograd/engine.h"
 #include "autograd/node.h"
 #include "tensor/factories.h"
+#include "tensor/wait_stream.h"
 
 namespace qlp {
 namespace {
@@ -89,6 +90,9 @@ void Fsdp2Group::wait_for_unshard(Context& ctx) {
   // A local variable holds the buffer of the group before until this is done.
   Tensor previous;
   if (phase_ == Fsdp2Phase::forward) previous = std::exchange(comm_.all_gather_state, Tensor());
+  // What was read of the buffer before has been queued, so its memory may go to the next one.
+  if (previous.defined()) wait_stream(ctx, kCopyInStream, ctx.stream);
+  wait_stream(ctx, ctx.stream, kCopyInStream);
   if (gathers())
     copy_out(ctx, gathered_, params_, shard_group().size);
   else
@@ -98,7 +102,10 @@ void Fsdp2Group::wait_for_unshard(Context& ctx) {
   sharded_post_forward_ = false;
   gathering_ = false;
   Tensor gathered = std::exchange(gathered_, Tensor());
-  if (gathers() && phase_ == Fsdp2Phase::forward) comm_.all_gather_state = std::move(gathered);
+  if (gathers() && phase_ == Fsdp2Phase::forward)
+    comm_.all_gather_state = std::move(gathered);
+  else
+    wait_stream(ctx, kCopyInStream, ctx.stream);
 }
 
 void Fsdp2Group::reshard(Context& ctx) {
@@ -139,6 +146,7 @@ void Fsdp2Group::post_backward(Context& ctx) {
   }
   std::vector<UnshardedGrad> grads = take_grads(ctx);
   reshard(ctx);
+  wait_for_reductions(ctx);
   if (grads.empty()) {
     if (options_.behaviour.drops_reduced_early) comm_.reduce_scatter_state.reset();
     return;
@@ -150,7 +158,14 @@ void Fsdp2Group::post_backward(Context& ctx) {
   all_reduce_state_ = std::move(reduction.all_reduce_input);
 }
 
-void Fsdp2Group::finalize() {
+/// Their buffers go next, or their results are looked at.
+void Fsdp2Group::wait_for_reductions(Context& ctx) const {
+  wait_stream(ctx, ctx.stream, kReduceScatterStream);
+  if (options_.replicas > 1) wait_stream(ctx, ctx.stream, kAllReduceStream);
+}
+
+void Fsdp2Group::finalize(Context& ctx) {
+  wait_for_reductions(ctx);
   all_reduce_state_.reset();
   gathered_.reset();
   gathering_ = false;

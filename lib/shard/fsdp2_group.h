@@ -39,7 +39,7 @@ class Fsdp2Group {
   /// Reshards, and reduces the gradients.
   void post_backward(Context& ctx);
   /// The end of a backward pass.
-  void finalize();
+  void finalize(Context& ctx);
   /// Starts to gather, as in `phase`.
   void prefetch(Context& ctx, Fsdp2Phase phase);
   /// In a recomputation of torch 2.14: gathers if somebody has resharded.
@@ -50,6 +50,7 @@ class Fsdp2Group {
  private:
   void unshard(Context& ctx);
   void wait_for_unshard(Context& ctx);
+  void wait_for_reductions(Context& ctx) const;
   void prefetch_previous(Context& ctx);
   std::vector<UnshardedGrad> take_grads(Context& ctx);
   /// The ranks that each hold a part of what is sharded now.

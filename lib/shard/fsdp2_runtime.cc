@@ -10,6 +10,7 @@
 #include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
+#include "tensor/wait_stream.h"
 
 namespace qlp {
 namespace {
@@ -197,6 +198,7 @@ CausalLmOutput Fsdp2Runtime::forward(Context& ctx, CausalLm& model, const Tensor
   Fsdp2State& root = fully_shard_.root();
   if (preparation_.cut_at_load && !std::exchange(initialized_, true)) fully_shard_.pad_shards(ctx);
   const Tensor items = root.cast_input(ctx, num_items);
+  wait_stream(ctx, kCopyInStream, ctx.stream);  // for the optimizer
   root.pre_forward(ctx, model, ids);
   CausalLmOutput output = model.forward(ctx, ids, labels, items, options);
   root.post_forward(ctx, std::vector<Tensor*>{&output.loss, &output.logits});

@@ -96,7 +96,7 @@ void Fsdp2State::final_callback(Context& ctx, Fsdp2Shared& shared) {
     if (!state->group_) continue;
     // No gradient has passed through the input of this group.
     if (state->group_->phase() != Fsdp2Phase::post_backward) state->group_->post_backward(ctx);
-    state->group_->finalize();
+    state->group_->finalize(ctx);
   }
   shared.comm.post_forward_order.clear();
   shared.comm.reduce_scatter_state.reset();

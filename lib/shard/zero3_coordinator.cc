@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tensor/factories.h"
+#include "tensor/wait_stream.h"
 
 namespace qlp {
 namespace {
@@ -94,6 +95,7 @@ void Zero3Coordinator::gather(Context& ctx, const std::vector<Zero3Param*>& para
   for (Zero3Param* param : params)
     if (param->status == Zero3Status::not_available) missing.push_back(param), available_ += param->numel();
   if (missing.empty()) return;
+  wait_stream(ctx, options_.gather_stream(), ctx.stream);
   const Scoped stream(ctx.stream, options_.gather_stream());
   Zero3Gather::start(ctx, std::move(missing), options_);
 }
@@ -111,6 +113,7 @@ void Zero3Coordinator::fetch(Context& ctx, const Module* module) {
     wait_for(ctx, *param);
     ++ongoing_fetches_;
   }
+  wait_stream(ctx, ctx.stream, options_.gather_stream());
   if (trace_ == Trace::complete) prefetch(ctx, params);
   ++step_;
 }

@@ -8,6 +8,7 @@
 #include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
+#include "tensor/wait_stream.h"
 
 namespace qlp {
 
@@ -54,6 +55,8 @@ void Zero3Gradients::ready(Context& ctx, Zero3Param& param) {
   if (bucket_.defined() && bucket_numel_ + param.numel() <= options_.reduce_bucket_size) {
     grad_of(param.tensor()).storage().record_stream(options_.reduce_stream());
     const Tensor place = bucket_.flat(bucket_numel_, param.numel()).view(param.shape());
+    wait_stream(ctx, options_.reduce_stream(), ctx.stream);
+    const Scoped stream(ctx.stream, options_.reduce_stream());
     copy_into(ctx, place, grad_of(param.tensor()));
     set_grad(param.tensor(), place);
   }
@@ -64,6 +67,7 @@ void Zero3Gradients::ready(Context& ctx, Zero3Param& param) {
 /// __reduce_and_partition_ipg_grads
 void Zero3Gradients::reduce(Context& ctx) {
   if (in_bucket_.empty()) return;
+  wait_stream(ctx, options_.reduce_stream(), ctx.stream);
   const Scoped stream(ctx.stream, options_.reduce_stream());
   std::sort(in_bucket_.begin(), in_bucket_.end(), [](auto* a, auto* b) { return a->id() < b->id(); });
   const Tensor reduced = reduce_scatter(ctx);

@@ -8,6 +8,7 @@
 #include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
+#include "tensor/wait_stream.h"
 
 namespace qlp {
 
@@ -94,6 +95,7 @@ void ZeroGradients::put_in_bucket(Context& ctx, Entry& entry) {
   const Tensor grad = gradient_to_reduce(ctx, entry);
   const std::int64_t numel = tensor(entry).numel();
   if (elements_ + numel > options_.reduce_bucket_size) {
+    wait_stream(ctx, ctx.stream, reduction_stream(ctx));  // the other bucket is free
     reduce_bucket(ctx);
     if (options_.contiguous_gradients && options_.overlap_comm) current_ = 1 - current_;
   }
@@ -113,6 +115,7 @@ void ZeroGradients::move_to(Context& ctx, const Tensor& grad, const Tensor& buff
 
 /// reduce_ipg_grads
 void ZeroGradients::reduce_bucket(Context& ctx) {
+  wait_stream(ctx, reduction_stream(ctx), ctx.stream);
   if (options_.contiguous_gradients)
     average(ctx);
   else
