@@ -18,12 +18,13 @@
 namespace qlp::app {
 namespace {
 
-constexpr std::array<std::string_view, 9> kCommands{"estimate", "explain", "check",  "export", "sparse-weights",
-                                                    "env",      "gpus",    "models", "schema"};
+constexpr std::array<std::string_view, 10> kCommands{"estimate", "explain", "check", "export", "sparse-weights",
+                                                     "env",      "verify",  "gpus",  "models", "schema"};
 constexpr std::array<std::string_view, 4> kExports{"torch", "accelerate", "deepspeed", "runner"};
 constexpr std::array<std::string_view, 4> kFormats{"plain", "bnb-4bit", "gptq", "awq"};
 constexpr std::array<std::string_view, 3> kFloats{"float32", "float16", "bfloat16"};
 constexpr std::array<std::string_view, 2> kEnvActions{"create", "list"};
+constexpr std::array<std::string_view, 3> kDevices{"cpu", "cuda", "null"};
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 
 /// Accepts one of the words; the message offers the one that was probably meant.
@@ -63,6 +64,16 @@ CLI::Validator size_text() {
                         "", "size"};
 }
 
+/// "2MiB" or "1%".
+Result<Tolerance, std::string> parse_tolerance(const std::string& text) {
+  if (text.ends_with('%')) {
+    const auto share = parse_percent(text);
+    return share ? Result<Tolerance, std::string>{Tolerance{.share = *share}} : Unexpected{share.error()};
+  }
+  const auto size = parse_size(text);
+  return size ? Result<Tolerance, std::string>{Tolerance{.bytes = *size}} : Unexpected{size.error()};
+}
+
 class CommandLine {
  public:
   CommandLine() : root_{"Does this fine-tuning job fit, under which plan, and why?", "qlora-plan"} {
@@ -83,6 +94,7 @@ class CommandLine {
     add_export();
     add_sparse_weights();
     add_env();
+    add_verify();
     gpus_ = add_command("gpus", "List the GPU catalogue",
                         "Examples:\n"
                         "  qlora-plan gpus                          what CUDA gives on each GPU\n"
@@ -161,6 +173,15 @@ class CommandLine {
         ->group("Input");
   }
 
+  void add_machine(CLI::App& command, JobArguments& job) {
+    command
+        .add_option("--machine", job.machine,
+                    "A machine profile (verify --calibrate): what was measured there instead of models,\n"
+                    "and no margin unless the job asks for one")
+        ->type_name("FILE")
+        ->group("Input");
+  }
+
   void add_estimate() {
     estimate_ = add_command("estimate", "Answer a job: what every plan takes on each GPU, and whether it fits",
                             "Examples:\n"
@@ -168,6 +189,7 @@ class CommandLine {
                             "  qlora-plan estimate job.yaml --json      everything, for machines",
                             estimate_arguments_.common);
     add_job(*estimate_, estimate_arguments_.job);
+    add_machine(*estimate_, estimate_arguments_.job);
     estimate_
         ->add_flag("--required", estimate_arguments_.required,
                    "Search the least memory with which each plan runs (slower)")
@@ -187,6 +209,7 @@ class CommandLine {
                            "  qlora-plan explain job.yaml --plan ddp --phase micro1.forward",
                            explain_arguments_.common);
     add_job(*explain_, explain_arguments_.job);
+    add_machine(*explain_, explain_arguments_.job);
     explain_->add_option("--phase", explain_arguments_.phase, "The peak of this phase, by its name in the timeline")
         ->type_name("NAME")
         ->group("Input");
@@ -209,6 +232,7 @@ class CommandLine {
                          "  qlora-plan check job.yaml --strict --ignore logits-dominate",
                          check_arguments_.common);
     add_job(*check_, check_arguments_.job);
+    add_machine(*check_, check_arguments_.job);
     check_
         ->add_option_function<std::string>(
             "--budget", [this](const std::string& text) { check_arguments_.budget = *parse_size(text); },
@@ -333,6 +357,75 @@ class CommandLine {
         ->group("Input");
   }
 
+  void add_verify() {
+    VerifyArguments& a = verify_arguments_;
+    verify_ = add_command("verify", "Run the step of a plan with real data: measured beside predicted, for every rank",
+                          "Examples:\n"
+                          "  qlora-plan verify job.yaml --gpus 8 --plan fsdp2     one process for each GPU\n"
+                          "  qlora-plan verify configs/tiny-qlora.yaml --device cpu\n\n"
+                          "Under torchrun, srun or mpirun each process is a rank of theirs. Exit status: 0 within\n"
+                          "tolerance, 1 outside it or out of memory, 3 a rank died, hung or could not run.",
+                          a.common);
+    add_job(*verify_, a.job);
+    add_machine(*verify_, a.job);
+    const auto positive = whole_number(1);
+    const auto not_negative = whole_number(0);
+    verify_
+        ->add_option_function<std::string>(
+            "--device",
+            [&a](const std::string& word) {
+              a.device = word == "cpu" ? VerifyDevice::cpu : word == "null" ? VerifyDevice::null : VerifyDevice::cuda;
+            },
+            "What computes: cuda; cpu, where ranks are threads; null, a GPU that only keeps books [cuda]")
+        ->type_name("NAME")
+        ->check(one_of(kDevices))
+        ->group("Run");
+    verify_->add_option("--steps", a.steps, "Optimizer steps that are run [2]")
+        ->type_name("K")
+        ->check(positive)
+        ->group("Run");
+    auto* world = verify_
+                      ->add_option("--world-size", a.job.gpus,
+                                   "With --rank: play one rank of so many by itself,\n"
+                                   "with copies instead of the wire")
+                      ->type_name("N")
+                      ->check(whole_number(1, kMostRanks))
+                      ->group("Run");
+    auto* rank = verify_->add_option("--rank", a.rank, "The rank that is played by itself")
+                     ->type_name("R")
+                     ->check(not_negative)
+                     ->group("Run");
+    world->excludes(verify_->get_option("--gpus"));
+    world->needs(rank);
+    rank->needs(world);
+    verify_->add_option("--timeout", a.timeout, "Seconds without a word after which a rank hangs [60]")
+        ->type_name("S")
+        ->check(whole_number(1, 86'400))
+        ->group("Run");
+    verify_
+        ->add_option("--rendezvous", a.rendezvous,
+                     "Where processes that another launcher started meet: a directory that all nodes see\n"
+                     "[on one node: one in the system's folder for temporary files]")
+        ->type_name("DIR")
+        ->group("Run");
+    verify_
+        ->add_option_function<std::string>(
+            "--tolerance", [&a](const std::string& text) { a.tolerance = *parse_tolerance(text); },
+            "How far allocated figures may be off: 2MiB, 1% [0B; on cuda 1%]")
+        ->type_name("T")
+        ->check(CLI::Validator{[](std::string& text) {
+                                 const auto tolerance = parse_tolerance(text);
+                                 return tolerance ? std::string{} : tolerance.error();
+                               },
+                               "", "tolerance"})
+        ->group("Output");
+    verify_->add_option("--calibrate", a.calibrate, "Also write what was measured of this machine, for --machine")
+        ->type_name("FILE")
+        ->group("Output");
+    verify_->add_flag("--stamp", a.stamp, "Note time, host and job file in what is written")->group("Output");
+    verify_->add_option("--as-rank", a.as_rank)->group("");
+  }
+
   const CLI::App& chosen() const {
     const auto commands = root_.get_subcommands();
     return commands.empty() ? root_ : *commands.front();
@@ -373,6 +466,7 @@ class CommandLine {
     if (*export_) return with_color(export_arguments_);
     if (*sparse_weights_) return with_color(sparse_weights_arguments_);
     if (*env_) return with_color(env_arguments_);
+    if (*verify_) return with_color(verify_arguments_);
     if (*gpus_) return with_color(gpus_arguments_);
     if (*models_) return with_color(models_arguments_);
     return with_color(schema_arguments_);
@@ -385,6 +479,7 @@ class CommandLine {
   CLI::App* export_ = nullptr;
   CLI::App* sparse_weights_ = nullptr;
   CLI::App* env_ = nullptr;
+  CLI::App* verify_ = nullptr;
   CLI::App* gpus_ = nullptr;
   CLI::App* models_ = nullptr;
   CLI::App* schema_ = nullptr;
@@ -394,6 +489,7 @@ class CommandLine {
   ExportArguments export_arguments_;
   SparseWeightsArguments sparse_weights_arguments_;
   EnvArguments env_arguments_;
+  VerifyArguments verify_arguments_;
   GpusArguments gpus_arguments_;
   ModelsArguments models_arguments_;
   SchemaArguments schema_arguments_;

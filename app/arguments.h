@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
+#include "estimate/verification.h"
 
 namespace qlp::app {
 
@@ -27,6 +28,7 @@ struct JobArguments {
   std::string file;
   std::optional<std::int64_t> gpus;
   std::optional<std::string> plan;
+  std::optional<std::string> machine;  ///< a machine profile
 };
 
 struct EstimateArguments {
@@ -87,6 +89,20 @@ struct EnvArguments {
   std::string python = "python3";
 };
 
+struct VerifyArguments {
+  CommonArguments common;
+  JobArguments job;
+  VerifyDevice device = VerifyDevice::cuda;
+  std::int64_t steps = 2;
+  std::optional<std::int64_t> rank;  ///< of --world-size: it is played alone
+  std::optional<Tolerance> tolerance;
+  std::int64_t timeout = 60;  ///< seconds
+  std::optional<std::string> calibrate;
+  std::optional<std::string> rendezvous;
+  bool stamp = false;
+  std::optional<std::int64_t> as_rank;  ///< this process is that rank, started by a launcher
+};
+
 struct GpusArguments {
   CommonArguments common;
 };
@@ -99,8 +115,9 @@ struct SchemaArguments {
   CommonArguments common;
 };
 
-using Arguments = std::variant<EstimateArguments, ExplainArguments, CheckArguments, ExportArguments,
-                               SparseWeightsArguments, EnvArguments, GpusArguments, ModelsArguments, SchemaArguments>;
+using Arguments =
+    std::variant<EstimateArguments, ExplainArguments, CheckArguments, ExportArguments, SparseWeightsArguments,
+                 EnvArguments, VerifyArguments, GpusArguments, ModelsArguments, SchemaArguments>;
 
 /// Help or the version was asked for: text for stdout.
 struct Information {

@@ -1,15 +1,13 @@
 #include "estimate/estimate.h"
 
 #include <algorithm>
-#include <array>
-#include <ctime>
-#include <unistd.h>
 
 #include "app/commands.h"
 #include "app/job_input.h"
 #include "app/log.h"
 #include "app/output.h"
 #include "app/progress.h"
+#include "app/stamp.h"
 #include "app/terminal.h"
 #include "estimate/ledger.h"
 #include "plan/catalogue.h"
@@ -17,21 +15,6 @@
 #include "report/table.h"
 
 namespace qlp::app {
-namespace {
-
-Stamp stamp_of(const std::string& job_file) {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 32> time{};
-  std::strftime(time.data(), time.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return {.time = time.data(), .host = host.data(), .job_file = job_file};
-}
-
-}  // namespace
-
 ExitCode run_command(const EstimateArguments& arguments) {
   const CommonArguments& common = arguments.common;
   auto document = read_job_input(arguments.job, common);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "app/diagnostics.h"
 #include "app/log.h"
 #include "app/output.h"
 #include "app/terminal.h"
+#include "config/machine_file.h"
 #include "estimate/estimate.h"
 #include "estimate/ledger.h"
 #include "plan/catalogue.h"
@@ -47,8 +49,16 @@ std::optional<JobDocument> read_job_input(const JobArguments& arguments, const C
     return std::nullopt;
   }
   auto document = read_job_file(arguments.file);
-  if (!document) {
-    show_diagnostics(document.error(), common);
+  Diagnostics errors = document ? Diagnostics{} : document.error();
+  if (arguments.machine) {
+    const auto machine = read_machine_file(*arguments.machine);
+    Diagnostics more = !machine   ? machine.error()
+                       : document ? use_machine(*document, *machine, *arguments.machine)
+                                  : Diagnostics{};
+    std::ranges::move(more, std::back_inserter(errors));
+  }
+  if (has_errors(errors)) {
+    show_diagnostics(errors, common);
     return std::nullopt;
   }
   JobSpec& job = document->job;

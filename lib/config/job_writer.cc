@@ -1,45 +1,15 @@
 #include "config/job_writer.h"
 
-#include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "base/text.h"
 #include "config/job_sections.h"
+#include "config/yaml_text.h"
 #include "plan/gpu_catalogue.h"
 #include "plan/job_names.h"
 
 namespace qlp {
 namespace {
-
-constexpr std::string_view kHexDigits = "0123456789abcdef";
-
-/// A text as YAML reads it back, in double quotes unless it is a plain word.
-std::string quote(std::string_view text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  });
-  constexpr std::array<std::string_view, 8> kNotWords{"no", "yes", "on", "off", "true", "false", "null", "Null"};
-  if (plain && std::find(kNotWords.begin(), kNotWords.end(), text) == kNotWords.end()) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20) {
-      quoted += c;
-      continue;
-    }
-    quoted += "\\x";
-    quoted += kHexDigits[static_cast<unsigned char>(c) >> 4U];
-    quoted += kHexDigits[static_cast<unsigned char>(c) & 15U];
-  }
-  return quoted + "\"";
-}
-
-std::string list(const std::vector<std::string>& words) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < words.size(); ++i) text += (i > 0 ? ", " : "") + quote(words[i]);
-  return text + "]";
-}
 
 std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(std::int64_t value) { return std::to_string(value); }
@@ -77,7 +47,7 @@ class Lines {
 std::string model_text(const JobSpec& job) {
   const auto& m = job.model;
   Lines lines("model");
-  lines.raw("name", quote(m.name));
+  lines.raw("name", yaml_text(m.name));
   lines.add("family", m.family);
   lines.add("hidden_size", m.hidden_size);
   lines.add("intermediate_size", m.intermediate_size);
@@ -134,12 +104,12 @@ std::string adapter_text(const AdapterSpec& a) {
   lines.add("use_dora", a.use_dora);
   lines.add("use_rslora", a.use_rslora);
   lines.raw("target_modules", a.all_linear                ? "all-linear"
-                              : !a.target_pattern.empty() ? quote(a.target_pattern)
-                                                          : list(a.target_modules));
-  if (!a.modules_to_save.empty()) lines.raw("modules_to_save", list(a.modules_to_save));
+                              : !a.target_pattern.empty() ? yaml_text(a.target_pattern)
+                                                          : yaml_list(a.target_modules));
+  if (!a.modules_to_save.empty()) lines.raw("modules_to_save", yaml_list(a.modules_to_save));
   if (!a.rank_pattern.empty()) {
     lines.raw("rank_pattern", "");
-    for (const auto& [name, r] : a.rank_pattern) lines.raw("  " + quote(name), text_of(r));
+    for (const auto& [name, r] : a.rank_pattern) lines.raw("  " + yaml_text(name), text_of(r));
   }
   lines.raw("bias", "none");
   lines.add("autocast_adapter_dtype", a.autocast_adapter_dtype);
@@ -179,7 +149,7 @@ std::string training_text(const TrainingSpec& t) {
 
 std::string cluster_text(const ClusterSpec& c) {
   Lines lines("cluster");
-  lines.raw("gpu", quote(c.gpu.name));
+  lines.raw("gpu", yaml_text(c.gpu.name));
   const auto catalogue = find_gpu(c.gpu.name);
   if (c.gpu.capacity_source == kCapacityOfJob) lines.raw("memory", exact_size(c.gpu.capacity));
   if (!catalogue || catalogue->compute_capability != c.gpu.compute_capability)
@@ -254,7 +224,7 @@ std::string to_yaml(const JobSpec& job) {
   if (job.quantization) text += quantization_text(*job.quantization);
   if (job.adapter) text += adapter_text(*job.adapter);
   text += training_text(job.training) + cluster_text(job.cluster);
-  if (!job.allocator_text.empty()) text += "allocator: " + quote(job.allocator_text) + "\n";
+  if (!job.allocator_text.empty()) text += "allocator: " + yaml_text(job.allocator_text) + "\n";
   return text + plans_text(job.plans) + stack_text(job.stack);
 }
 

@@ -193,6 +193,7 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
     const auto begin_phase = [&](const std::string& name) {
       run.timeline.begin_phase(name, allocator.stats());
       device.host().begin_phase(name);
+      if (machine.on_phase) machine.on_phase(name);
     };
     begin_phase("load");
     const LoadOptions loading = load_options(job, plan, rank, stack);

@@ -6,14 +6,25 @@
 #include <utility>
 
 #include "estimate/fsdp2_plan.h"
-#include "estimate/nccl_memory.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/gpu_catalogue.h"
 
 namespace qlp {
 namespace {
 
-OutsideTerm cuda_context(const GpuSpec& gpu) {
+std::string mib_text(Bytes bytes) { return std::to_string(bytes.count() >> 20) + " MiB"; }
+
+std::string measured_with(const MachineProfile& machine) {
+  std::string text = "measured on this machine";
+  for (const std::string& version : machine.versions) text += ", " + version;
+  return text;
+}
+
+OutsideTerm cuda_context(const ClusterSpec& cluster) {
+  if (const auto& machine = cluster.machine)
+    return {
+        .name = "cuda_context", .bytes = machine->cuda_context, .source = measured_with(*machine), .measured = true};
+  const GpuSpec& gpu = cluster.gpu;
   // Bare contexts seen: RTX 3090 256 MiB (InvokeAI#9413), A800 414 and H200 520 (Mooncake#3973), B200 616
   // (Mooncake#3434): 3.1 to 4.2 MiB for each multiprocessor.
   const bool data_centre = is_data_centre_chip(gpu.compute_capability);
@@ -24,7 +35,14 @@ OutsideTerm cuda_context(const GpuSpec& gpu) {
                     " multiprocessors; contexts seen in Mooncake#3973, Mooncake#3434, InvokeAI#9413"};
 }
 
-OutsideTerm library_overhead(const GpuSpec& gpu) {
+OutsideTerm library_overhead(const ClusterSpec& cluster) {
+  if (const auto& machine = cluster.machine)
+    return {.name = "library_overhead",
+            .bytes = machine->cublas + machine->library_overhead,
+            .source = "cuBLAS handles " + mib_text(machine->cublas) + " + loaded kernels " +
+                      mib_text(machine->library_overhead) + "; " + measured_with(*machine),
+            .measured = true};
+  const GpuSpec& gpu = cluster.gpu;
   const bool data_centre = is_data_centre_chip(gpu.compute_capability);
   // 0.16 and 0.20 GiB, rounded up to a MiB.
   return {.name = "library_overhead",
@@ -34,11 +52,15 @@ OutsideTerm library_overhead(const GpuSpec& gpu) {
                         : "cuBLAS handles and loaded kernels: 0.20 GiB beyond the context on 24 GB cards (vllm#14447)"};
 }
 
-/// As many communicators of one kind.
-struct Communicators {
-  CommunicatorSpec spec;
-  std::int64_t count = 1;
-};
+/// The profile's entry for such a communicator, null where none was measured.
+const MeasuredNccl* find_measured(const ClusterSpec& cluster, const CommunicatorSpec& spec) {
+  if (!cluster.machine) return nullptr;
+  const auto found = std::ranges::find_if(cluster.machine->nccl, [&](const MeasuredNccl& entry) {
+    return entry.ranks == spec.ranks && entry.ranks_per_node == std::min(spec.ranks, spec.ranks_per_node) &&
+           entry.all_reduce == spec.all_reduce;
+  });
+  return found == cluster.machine->nccl.end() ? nullptr : &*found;
+}
 
 /// The meshes of fully_shard. A group size to which parameters are resharded makes a mesh anew for each unit (torch
 /// _fsdp_init.py, _get_post_forward_mesh_info).
@@ -69,7 +91,8 @@ std::vector<Communicators> communicators_of(const JobSpec& job, const Fsdp2& pla
   return all;
 }
 
-/// Each process group of a plan has a communicator, made when it is first used.
+}  // namespace
+
 std::vector<Communicators> communicators(const JobSpec& job, const NamedPlan& plan) {
   const auto* fsdp1 = std::get_if<Fsdp1>(&plan.plan);
   CommunicatorSpec world{
@@ -98,19 +121,20 @@ std::vector<Communicators> communicators(const JobSpec& job, const NamedPlan& pl
   return {{world}, {node}, {replicas}};
 }
 
-}  // namespace
-
 std::int64_t ranks_of(const JobSpec& job, const NamedPlan& plan) {
   return std::holds_alternative<Single>(plan.plan) ? job.cluster.mesh.ranks_of_replica() : job.cluster.world_size;
 }
 
 std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan) {
-  const GpuSpec& gpu = job.cluster.gpu;
-  std::vector<OutsideTerm> terms{cuda_context(gpu), library_overhead(gpu)};
+  std::vector<OutsideTerm> terms{cuda_context(job.cluster), library_overhead(job.cluster)};
   if (std::holds_alternative<Single>(plan.plan) && ranks_of(job, plan) == 1) return terms;
-  OutsideTerm nccl{.name = "nccl"};
+  OutsideTerm nccl{.name = "nccl", .measured = job.cluster.machine.has_value()};
   for (const auto& [communicator, count] : communicators(job, plan)) {
-    const CommunicatorMemory memory = communicator_memory(communicator);
+    const MeasuredNccl* measured = find_measured(job.cluster, communicator);
+    const CommunicatorMemory memory = measured
+                                          ? CommunicatorMemory{measured->memory, measured_with(*job.cluster.machine)}
+                                          : communicator_memory(communicator);
+    nccl.measured = nccl.measured && measured;
     nccl.bytes += memory.bytes * static_cast<std::uint64_t>(count);
     if (!nccl.source.empty()) nccl.source += "; " + std::to_string(communicator.ranks) + " ranks: ";
     if (count > 1) nccl.source += std::to_string(count) + " times ";

@@ -6,12 +6,22 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "estimate/nccl_memory.h"
 #include "estimate/report.h"
 
 namespace qlp {
 
 /// The terms of one rank under a plan: cuda_context and library_overhead always, nccl where the plan communicates.
 std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan);
+
+/// As many communicators of one kind.
+struct Communicators {
+  CommunicatorSpec spec;
+  std::int64_t count = 1;
+};
+
+/// Each process group of a plan has a communicator, made when it is first used.
+std::vector<Communicators> communicators(const JobSpec& job, const NamedPlan& plan);
 
 /// How many ranks a plan's communicator joins: those of one replica of the model for `single`, else the job's world
 /// size.

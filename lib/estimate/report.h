@@ -15,6 +15,7 @@
 #include "base/shape.h"
 #include "estimate/finding.h"
 #include "estimate/step_report.h"
+#include "estimate/verification.h"
 #include "memory/category.h"
 #include "plan/job_spec.h"
 #include "plan/sharding_plan.h"
@@ -82,7 +83,8 @@ struct OutsideTerm {
   std::string name;  ///< cuda_context, nccl, library_overhead, paged_optimizer_state
   Bytes bytes;
   std::string source;
-  bool managed = false;  ///< CUDA moves it to the host where the device is full: it takes what room there is
+  bool managed = false;   ///< CUDA moves it to the host where the device is full: it takes what room there is
+  bool measured = false;  ///< on the machine in question, no model
 };
 
 struct RankReport {
@@ -152,6 +154,7 @@ struct Report {
   std::optional<Resources> resources;            ///< of the recommended plan
   Diagnostics diagnostics;                       ///< of the job: defaults used, warnings
   std::optional<std::vector<Finding>> findings;  ///< of `check`, errors first
+  std::optional<Verification> verification;      ///< of `verify`
 };
 
 }  // namespace qlp

@@ -15,6 +15,7 @@
 #include "model/quantization_spec.h"
 #include "optim/optimizer_names.h"
 #include "plan/gpu_rates.h"
+#include "plan/machine_profile.h"
 #include "plan/mesh.h"
 #include "plan/sharding_plan.h"
 #include "plan/stack_versions.h"
@@ -79,8 +80,9 @@ struct ClusterSpec {
   Bytes inter_node_bandwidth = kInterNodeBandwidth;
   Mesh mesh;  ///< parallelism beside that over data
   Bytes used_by_others;
-  double margin = 0.02;              ///< share of capacity that is kept free
-  std::optional<Bytes> host_memory;  ///< of a node; none: unknown, and decides nothing
+  double margin = 0.02;                   ///< share of capacity that is kept free
+  std::optional<Bytes> host_memory;       ///< of a node; none: unknown, and decides nothing
+  std::optional<MachineProfile> machine;  ///< measured, where estimate was given one
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

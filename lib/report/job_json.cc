@@ -120,6 +120,10 @@ Json cluster_json(const ClusterSpec& cluster) {
            {"compute_capability", compute_capability_text(cluster.gpu.compute_capability)},
            {"sm_count", cluster.gpu.sm_count}};
   Json out{{"gpu", std::move(gpu)}, {"world_size", cluster.world_size}, {"gpus_per_node", cluster.gpus_per_node}};
+  if (const auto& machine = cluster.machine) {
+    out["machine"] = {{"gpu", machine->gpu}, {"versions", machine->versions}};
+    if (!machine->time.empty()) out["machine"].update({{"time", machine->time}, {"host", machine->host}});
+  }
   out["mesh"] = {{"tp", cluster.mesh.tp}, {"cp", cluster.mesh.cp}, {"pp", cluster.mesh.pp}, {"ep", cluster.mesh.ep}};
   if (cluster.intra_node_bandwidth) out["intra_node_bytes_per_second"] = cluster.intra_node_bandwidth->count();
   out["inter_node_bytes_per_second"] = cluster.inter_node_bandwidth.count();

@@ -151,6 +151,18 @@ std::string_view job_schema() {
                 "sm_count": {"type": "integer", "minimum": 1}
               }
             },
+            "machine": {
+              "type": "object",
+              "description": "with --machine: what was measured on it takes the place of models",
+              "additionalProperties": false,
+              "required": ["gpu", "versions"],
+              "properties": {
+                "gpu": {"type": "string", "description": "as the driver calls it"},
+                "versions": {"type": "array", "items": {"type": "string"}},
+                "time": {"type": "string"},
+                "host": {"type": "string"}
+              }
+            },
             "world_size": {"type": "integer", "minimum": 1},
             "gpus_per_node": {"type": "integer", "minimum": 1},
             "intra_node_bytes_per_second": {"type": "integer", "minimum": 1, "description": "of a GPU in one direction"},

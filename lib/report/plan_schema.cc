@@ -154,6 +154,7 @@ std::string_view plan_schema() {
                 "type": "boolean",
                 "description": "CUDA moves it to the host where the device is full: it takes what room there is"
               },
+              "measured": {"type": "boolean", "description": "on the machine in question, by verify --calibrate"},
               "source": {"type": "string"}
             }
           }

@@ -10,6 +10,7 @@
 #include "plan/mistakes.h"
 #include "report/format.h"
 #include "report/job_json.h"
+#include "report/verification_json.h"
 
 namespace qlp {
 namespace {
@@ -187,6 +188,7 @@ Json plan_json(const PlanReport& plan, const JobSpec& job) {
     for (const auto& term : plan.outside) {
       Json entry{{"name", term.name}, {"device_bytes", term.bytes.count()}, {"source", term.source}};
       if (term.managed) entry["managed"] = true;
+      if (term.measured) entry["measured"] = true;
       out["outside"].push_back(std::move(entry));
     }
   }
@@ -244,6 +246,7 @@ std::string report_json(const Report& report, std::string_view tool_version, con
   out["plans"] = Json::array();
   for (const auto& plan : report.plans) out["plans"].push_back(plan_json(plan, report.job));
   if (report.findings) out["findings"] = findings_json(*report.findings);
+  if (report.verification) out["verification"] = verification_json(*report.verification);
   out["diagnostics"] = diagnostics_json(report.diagnostics);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -79,13 +79,19 @@ std::string report_schema() {
         }
       }
     },
-    "diagnostics": {"$ref": "#/$defs/diagnostics"}
+)json";
+  schema += verification_schema();
+  schema += R"json(    "diagnostics": {"$ref": "#/$defs/diagnostics"}
   },
   "$defs": {
 )json";
   schema += memory_schema();
   schema += plan_schema();
-  schema += R"json(    "diagnostics": {
+  schema += R"json(    "numbers": {
+      "type": "array",
+      "items": {"oneOf": [{"type": "number"}, {"enum": ["nan", "-nan", "inf", "-inf"]}]}
+    },
+    "diagnostics": {
       "type": "array",
       "items": {
         "type": "object",

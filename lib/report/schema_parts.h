@@ -14,4 +14,7 @@ std::string_view memory_schema();
 /// The definition of a plan: its options, ranks, communication, step time, terms outside the allocator.
 std::string_view plan_schema();
 
+/// The property "verification": what a run of the real step measured.
+std::string_view verification_schema();
+
 }  // namespace qlp

@@ -32,6 +32,7 @@ struct DeviceReading {
 struct MeasuredCommunicator {
   std::int64_t ranks = 1;
   std::int64_t ranks_per_node = 1;
+  bool all_reduce = false;
   Bytes bytes;  ///< its making and its first collective
   friend bool operator==(const MeasuredCommunicator&, const MeasuredCommunicator&) = default;
 };

@@ -84,6 +84,7 @@ Json json_of(const RankMeasurement& measured) {
   for (const MeasuredCommunicator& communicator : measured.communicators)
     out["communicators"].push_back({{"ranks", communicator.ranks},
                                     {"ranks_per_node", communicator.ranks_per_node},
+                                    {"all_reduce", communicator.all_reduce},
                                     {"bytes", communicator.bytes.count()}});
   // JSON has no NaN, and a loss may be one: as texts, exactly.
   const auto texts = [](const std::vector<double>& values) {
@@ -116,8 +117,8 @@ RankMeasurement measurement_of(const Json& json) {
                             .by_process = optional_bytes(reading, "by_process"),
                             .source = reading.at("source")});
   for (const Json& communicator : json.at("communicators"))
-    out.communicators.push_back(
-        {communicator.at("ranks"), communicator.at("ranks_per_node"), bytes_of(communicator.at("bytes"))});
+    out.communicators.push_back({communicator.at("ranks"), communicator.at("ranks_per_node"),
+                                 communicator.at("all_reduce"), bytes_of(communicator.at("bytes"))});
   const auto numbers = [](const Json& list) {
     std::vector<double> values;
     for (const Json& text : list) values.push_back(std::stod(text.get<std::string>()));

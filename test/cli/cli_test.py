@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLAN = os.environ.get("QLORA_PLAN", "qlora-plan")
 JOB = "configs/tiny-qlora.yaml"
 HELP = Path(__file__).with_name("help.txt")
-COMMANDS = ["estimate", "explain", "check", "export", "sparse-weights", "env", "gpus", "models", "schema"]
+COMMANDS = ["estimate", "explain", "check", "export", "sparse-weights", "env", "verify", "gpus", "models", "schema"]
 
 
 def run(*args, **environment):
@@ -222,6 +222,78 @@ class Cli(unittest.TestCase):
         wrong = run("explain", JOB, "--plan", "ddp", "--phase", "micro1.backwrd")
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("did you mean micro1.backward?", wrong.stderr)
+
+    def test_verify_on_the_cpu_is_as_predicted(self):
+        for job in ("configs/tiny-qlora.yaml", "configs/tiny-full.yaml"):
+            result = run("verify", job, "--device", "cpu", "--plan", "single", "--steps", "3", "--json")
+            self.assertEqual((result.returncode, result.stderr), (0, ""), job)
+            verification = json.loads(result.stdout)["verification"]
+            self.assertEqual(verification["verdict"], "within_tolerance")
+            self.assertEqual((verification["world_size"], len(verification["ranks"])), (1, 1))
+            rank = verification["ranks"][0]
+            judged = [figure for figure in rank["figures"] if figure["judged"]]
+            self.assertGreater(len(judged), 10)
+            self.assertEqual([figure for figure in judged if figure["unaccounted_bytes"] != 0], [])
+            self.assertEqual(len(rank["losses"]), 3)
+            self.assertTrue(all(0 < loss < 20 for loss in rank["losses"]), rank["losses"])
+        text = run("verify", JOB, "--device", "cpu", "--plan", "single")
+        self.assertEqual((text.returncode, text.stderr), (0, ""))
+        self.assertIn("within tolerance (0B of allocated): every judged figure is as predicted", text.stdout)
+        self.assertRegex(text.stdout, r"(?m)^micro1\.backward +\d")
+
+    def test_verify_that_runs_out_of_memory_is_an_answer(self):
+        small = Path(ROOT, JOB).read_text(encoding="utf-8").replace("cluster:\n", "cluster:\n  memory: 632MiB\n")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "job.yaml")
+            Path(path).write_text(small, encoding="utf-8")
+            result = run("verify", path, "--device", "cpu", "--plan", "single", "--json")
+            self.assertEqual(result.returncode, 1, result.stderr)
+            verification = json.loads(result.stdout)["verification"]
+            self.assertEqual(verification["verdict"], "out_of_memory")
+            self.assertEqual(verification["ranks"][0]["end"], "out_of_memory")
+            self.assertIn("micro1.", verification["ranks"][0]["state"])
+
+    def test_verify_says_what_it_cannot_do(self):
+        self.assertIn("expected 0 to 1", self.refused("verify", JOB, "--device", "cpu", "--world-size", "2", "--rank", "2"))
+        self.assertIn("--rank", self.refused("verify", JOB, "--device", "cpu", "--world-size", "2"))
+        self.assertIn("keeps no books", self.refused("verify", JOB, "--device", "cpu", "--calibrate", "m.yaml"))
+        self.assertIn("did you mean cuda?", self.refused("verify", JOB, "--device", "cud"))
+        self.assertIn("'1' has no unit", self.refused("verify", JOB, "--device", "cpu", "--tolerance", "1"))
+        large = run("verify", "configs/llama-3.1-405b-qlora-64.yaml", "--device", "cpu", "--plan", "single")
+        self.assertEqual((large.returncode, large.stdout), (3, ""))
+        self.assertIn("verify a smaller job, or on GPUs", large.stderr)
+        none = run("verify", JOB, CUDA_VISIBLE_DEVICES="")  # with a driver or without: no GPU to be seen
+        self.assertEqual((none.returncode, none.stdout), (3, ""))
+        self.assertRegex(none.stderr, "no device code|no NVIDIA driver|no GPU|too few GPUs")
+        launched = {"RANK": "0", "WORLD_SIZE": "2"}
+        result = run("verify", JOB, "--device", "cpu", **launched)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("not started by torchrun", result.stderr)
+
+    def test_a_machine_profile_takes_the_place_of_models(self):
+        profile = (
+            "schema: 1\ngpu: NVIDIA A100-SXM4-40GB\ncapacity: 40000MiB\nversions: [NCCL 2.28.9]\ncuda_context: 400MiB\n"
+            "cublas: 10MiB\nlibrary_overhead: 90MiB\nnccl:\n"
+            "  - {ranks: 2, ranks_per_node: 2, collectives: all_reduce, memory: 500MiB}\n"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "machine.yaml")
+            Path(path).write_text(profile, encoding="utf-8")
+            result = run("estimate", JOB, "--plan", "ddp", "--machine", path, "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            report = json.loads(result.stdout)
+            terms = {term["name"]: term for term in report["plans"][0]["outside"]}
+            self.assertEqual({name: term["device_bytes"] >> 20 for name, term in terms.items()},
+                             {"cuda_context": 400, "library_overhead": 100, "nccl": 500})
+            self.assertTrue(all(term["measured"] for term in terms.values()))
+            self.assertEqual(report["job"]["cluster"]["margin"], 0)
+            self.assertEqual(report["job"]["cluster"]["machine"]["gpu"], "NVIDIA A100-SXM4-40GB")
+            for command in ("explain", "check"):
+                self.assertEqual(run(command, JOB, "--plan", "ddp", "--machine", path).returncode, 0, command)
+            Path(path).write_text(profile.replace("A100", "A10").replace("cublas: 10MiB", "cublas: 10"), encoding="utf-8")
+            self.assertIn("machine.yaml:6:9: error: cublas: ", self.refused("estimate", JOB, "--machine", path))
+            Path(path).write_text(profile.replace("A100-SXM4-40GB", "A10"), encoding="utf-8")
+            self.assertIn("was measured on NVIDIA A10", self.refused("estimate", JOB, "--machine", path))
 
     def test_catalogues(self):
         self.assertIn("H100 SXM5 80GB", run("gpus").stdout)

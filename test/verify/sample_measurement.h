@@ -25,7 +25,7 @@ inline RankMeasurement sample_measurement() {
                    .segments = Bytes{60 << 20},
                    .by_process = Bytes{699 << 20},
                    .source = "cudaMemGetInfo"}};
-  out.communicators = {{.ranks = 2, .ranks_per_node = 2, .bytes = Bytes{484 << 20}}};
+  out.communicators = {{.ranks = 2, .ranks_per_node = 2, .all_reduce = true, .bytes = Bytes{484 << 20}}};
   out.losses = {6.5, 6.25};
   out.gradient_norms = {1.5};
   return out;

@@ -1,0 +1,111 @@
+#include "verify/compare.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "verify/device_books.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::string_view kCounters = "counters of the allocator";
+
+/// The figures of one span, `allocated` judged.
+void add_ledger(std::vector<ComparedFigure>& out, const std::string& phase, std::string_view suffix,
+                const std::optional<LedgerFigures>& measured, const std::optional<LedgerFigures>& predicted) {
+  using Member = Bytes LedgerFigures::*;
+  constexpr std::array<std::pair<std::string_view, Member>, 4> kFigures{{{"requested", &LedgerFigures::requested},
+                                                                         {"allocated", &LedgerFigures::allocated},
+                                                                         {"active", &LedgerFigures::active},
+                                                                         {"reserved", &LedgerFigures::reserved}}};
+  for (const auto& [name, member] : kFigures) {
+    ComparedFigure figure{.name = std::string(name) + std::string(suffix), .phase = phase};
+    if (measured) figure.measured = (*measured).*member;
+    if (predicted) figure.predicted = (*predicted).*member;
+    figure.source = measured ? kCounters : "the run has no such phase";
+    figure.judged = member == &LedgerFigures::allocated;
+    out.push_back(std::move(figure));
+  }
+}
+
+void raise(LedgerFigures& most, const LedgerFigures& other) {
+  most = {std::max(most.requested, other.requested), std::max(most.allocated, other.allocated),
+          std::max(most.active, other.active), std::max(most.reserved, other.reserved)};
+}
+
+/// The peaks over the phases from the first forward on, or over all.
+std::optional<LedgerFigures> peak_of(const std::vector<MeasuredPhase>& phases, bool training_only) {
+  std::optional<LedgerFigures> most;
+  bool trains = !training_only;
+  for (const MeasuredPhase& phase : phases) {
+    trains = trains || phase.name.find(".forward") != std::string::npos;
+    if (trains) raise(most ? *most : most.emplace(), phase.peak);
+  }
+  return most;
+}
+
+void add_phases(std::vector<ComparedFigure>& out, const RankMeasurement& measured, const RankReport& predicted) {
+  const std::size_t count = std::max(measured.phases.size(), predicted.phases.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const MeasuredPhase* ours = i < measured.phases.size() ? &measured.phases[i] : nullptr;
+    const PhaseReport* theirs = i < predicted.phases.size() ? &predicted.phases[i] : nullptr;
+    const auto add = [&](const MeasuredPhase* m, const PhaseReport* p) {
+      const std::string& name = m ? m->name : p->name;
+      add_ledger(out, name, "", m ? std::optional{m->peak} : std::nullopt, p ? std::optional{p->peak} : std::nullopt);
+      add_ledger(out, name, "_held", m ? std::optional{m->held} : std::nullopt,
+                 p ? std::optional{p->held} : std::nullopt);
+    };
+    if (ours && theirs && ours->name != theirs->name) {
+      add(ours, nullptr);
+      add(nullptr, theirs);
+    } else {
+      add(ours, theirs);
+    }
+  }
+}
+
+/// The predicted term of that name, none where there is none.
+std::optional<Bytes> term(const std::vector<OutsideTerm>& outside, std::string_view name) {
+  const auto found = std::ranges::find(outside, name, &OutsideTerm::name);
+  return found == outside.end() ? std::nullopt : std::optional{found->bytes};
+}
+
+void add_device(std::vector<ComparedFigure>& out, const RankMeasurement& measured, const RankPrediction& predicted,
+                const CompareOptions& options) {
+  const DeviceBooks books = device_books(measured);
+  const std::optional<Bytes> nccl = term(predicted.outside, "nccl");
+  out.push_back({"cuda_context", "peak", books.context, term(predicted.outside, "cuda_context"), books.source});
+  out.push_back({"library_overhead", "peak", books.libraries, term(predicted.outside, "library_overhead"),
+                 books.source + "; cuBLAS handles and loaded kernels"});
+  out.push_back({"cublas", "peak", books.cublas, std::nullopt, books.source + "; a part of library_overhead"});
+  if (options.alone && nccl)
+    out.push_back({"nccl", "peak", std::nullopt, nccl, "taken from the model: copies took the place of the wire"});
+  else if (nccl || books.nccl > Bytes{})
+    out.push_back({"nccl", "peak", books.nccl, nccl.value_or(Bytes{}), books.source});
+  out.push_back({"used_by_others", "peak", measured.device.used_by_others, predicted.used_by_others,
+                 measured.device.used_by_others ? "NVML, before the run" : "the driver does not tell"});
+  if (!books.device_used) return;
+  Bytes expected = predicted.report.peak.device_used;
+  if (options.alone && nccl) expected.remove(*nccl);
+  out.push_back({"device_used", "peak", books.device_used, expected,
+                 books.peak_source + (options.alone && nccl ? "; without NCCL" : "")});
+}
+
+}  // namespace
+
+std::vector<ComparedFigure> compare(const RankMeasurement& measured, const RankPrediction& predicted,
+                                    const CompareOptions& options) {
+  std::vector<ComparedFigure> out;
+  const RankReport& report = predicted.report;
+  const auto end = measured.phases.empty() ? std::nullopt : std::optional{measured.phases.back().held};
+  add_ledger(out, "peak", "", peak_of(measured.phases, false), report.peak.figures);
+  add_ledger(out, "training_peak", "", peak_of(measured.phases, true), report.training_peak.figures);
+  add_ledger(out, "end", "", end, report.persistent);
+  add_phases(out, measured, report);
+  if (!measured.readings.empty()) add_device(out, measured, predicted, options);
+  return out;
+}
+
+}  // namespace qlp

@@ -1,0 +1,18 @@
+#include "verify/measure.h"
+
+#include "estimate/rank_report.h"
+
+namespace qlp {
+
+RankMeasurement measurement_of(const DryRun& run, std::int64_t rank) {
+  RankMeasurement out;
+  for (const PhaseReport& phase : rank_report(run, rank, false).phases)
+    out.phases.push_back({phase.name, phase.peak, phase.held});
+  for (const StepNumbers& step : run.steps) {
+    out.losses.push_back(step.loss);
+    out.gradient_norms.push_back(step.grad_norm);
+  }
+  return out;
+}
+
+}  // namespace qlp
