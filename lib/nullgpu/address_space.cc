@@ -8,36 +8,18 @@ namespace nullgpu {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kGranule = std::size_t{2} << 20U;
 constexpr std::size_t kChunk = std::size_t{1} << 40U;
-// Freed ranges are used again only when this much has been mapped.
-constexpr std::size_t kPlenty = kChunk;
 
 std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
 
 }  // namespace
 
-std::uintptr_t AddressSpace::allocate(std::size_t bytes, std::size_t alignment) {
-  for (;;) {
-    if (low_ - low_end_ >= bytes) {
-      const std::uintptr_t address = (low_ - bytes) & ~(alignment - 1);
-      if (address >= low_end_ && address != 0) {
-        if (address + bytes < low_) {
-          free_.insert({address + bytes, low_});
-        }
-        low_ = address;
-        return address;
-      }
-    }
-    if (mapped_ >= kPlenty) {
-      if (const std::uintptr_t address = free_.take(bytes, alignment)) {
-        return address;
-      }
-    }
-    if (!grow(bytes + alignment)) {
-      return free_.take(bytes, alignment);
-    }
+std::uintptr_t AddressSpace::allocate(std::size_t bytes) {
+  const std::uintptr_t address = free_.take(bytes, kGranule);
+  if (address != 0 || !grow(bytes + kGranule)) {
+    return address;
   }
+  return free_.take(bytes, kGranule);
 }
 
 void AddressSpace::release(std::uintptr_t address, std::size_t bytes) { free_.insert({address, address + bytes}); }
@@ -48,8 +30,8 @@ bool AddressSpace::contains(std::uintptr_t address) const {
 }
 
 bool AddressSpace::grow(std::size_t bytes) {
-  for (std::size_t size = std::max(kChunk, round_up(bytes, kGranule));; size /= 2) {
-    if (size < bytes) {
+  for (std::size_t size = std::max(kChunk, round_up(bytes + 2 * kGranule, kGranule));; size /= 2) {
+    if (size < bytes + 2 * kGranule) {
       return false;  // halved below what is needed: the process has a limit on its address space
     }
     void* const p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -59,14 +41,10 @@ bool AddressSpace::grow(std::size_t bytes) {
     // A copy of four bytes shall not take a huge page, nor a core dump hold a terabyte.
     madvise(p, size, MADV_NOHUGEPAGE);
     madvise(p, size, MADV_DONTDUMP);
-    if (low_ > low_end_) {
-      free_.insert({low_end_, low_});
-    }
-    const auto begin = reinterpret_cast<std::uintptr_t>(p);
-    chunks_.emplace(begin, begin + size);
-    low_end_ = begin;
-    low_ = begin + size;
-    mapped_ += size;
+    const auto begin = round_up(reinterpret_cast<std::uintptr_t>(p), kGranule);
+    const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(p) + size) & ~(kGranule - 1);
+    chunks_.emplace(begin, end);
+    free_.insert({begin, end});
     return true;
   }
 }

@@ -10,13 +10,13 @@
 
 namespace nullgpu {
 
-/// Not synchronised. Ranges are handed out from high addresses to low ones, each below all before it, as the kernel
-/// does with mappings: PyTorch's allocator prefers low addresses among equal blocks, so the order shows in its
-/// statistics.
+/// Not synchronised. A range comes from the highest gap that holds it and 2 MiB of distance, as Linux gives mappings to
+/// a process that aligns each to 2 MiB: PyTorch's allocator prefers low addresses among equal blocks, so that the order
+/// of addresses shows in its statistics, and lib/memory's dry device has the same.
 class AddressSpace {
  public:
-  /// A range of at least `bytes`, aligned to `alignment` (a power of two); its bytes read as zero. 0: no room.
-  std::uintptr_t allocate(std::size_t bytes, std::size_t alignment);
+  /// A range of whole granules, aligned to them; its bytes read as zero. 0: no room.
+  std::uintptr_t allocate(std::size_t bytes);
   /// Gives back a range whose bytes the caller has made read as zero again.
   void release(std::uintptr_t address, std::size_t bytes);
   bool contains(std::uintptr_t address) const;
@@ -25,11 +25,11 @@ class AddressSpace {
   bool grow(std::size_t bytes);
 
   std::map<std::uintptr_t, std::uintptr_t> chunks_;  // begin to end
-  std::uintptr_t low_ = 0;                           // of the newest chunk, all below this was never used ...
-  std::uintptr_t low_end_ = 0;                       // ... down to here
   FreeRanges free_;
-  std::size_t mapped_ = 0;
 };
+
+/// What memory is handed out in: the least that the driver takes at once, on every GPU since Volta.
+inline constexpr std::size_t kGranule = std::size_t{2} << 20U;
 
 /// Makes these bytes of such memory read as zero and hold no memory, as far as whole pages go.
 void drop_pages(std::uintptr_t address, std::size_t bytes);

@@ -95,27 +95,27 @@ int Books::place(std::uintptr_t& address, std::size_t bytes, Kind kind, int devi
   if (kind == Kind::device && bytes < kSmall) {
     DeviceBooks& b = books(device);
     const std::size_t rounded = round_up(std::max<std::size_t>(bytes, 1), kSmallAlignment);
-    address = b.small.take(rounded, kSmallAlignment);
+    address = b.small.take(rounded, 0);
     if (address != 0) {
       return ok;
     }
     if (!room(device, kGranule)) {
       return out_of_memory;
     }
-    const std::uintptr_t granule = space.allocate(kGranule, kGranule);
+    const std::uintptr_t granule = space.allocate(kGranule);
     if (granule == 0) {
       return out_of_memory;
     }
     b.used.add(kGranule);
     b.small.insert({granule, granule + kGranule});
-    address = b.small.take(rounded, kSmallAlignment);
+    address = b.small.take(rounded, 0);
     return ok;
   }
   const std::size_t rounded = round_to_granule(bytes);
   if (rounded < bytes || (kind == Kind::device && !room(device, rounded))) {
     return out_of_memory;
   }
-  address = space.allocate(rounded, kGranule);
+  address = space.allocate(rounded);
   if (address == 0) {
     return out_of_memory;
   }

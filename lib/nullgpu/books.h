@@ -52,9 +52,6 @@ struct DeviceBooks {
   FreeRanges small;  // what is free in the granules that hold allocations smaller than kSmall
 };
 
-/// What memory is handed out in: the least that the driver takes at once, on every GPU since Volta.
-inline constexpr std::size_t kGranule = std::size_t{2} << 20U;
-
 /// One per process; every call locks.
 class Books {
  public:

@@ -1,5 +1,7 @@
 #include "nullgpu/free_ranges.h"
 
+#include <algorithm>
+
 namespace nullgpu {
 
 void FreeRanges::insert(Range range) {
@@ -16,19 +18,19 @@ void FreeRanges::insert(Range range) {
   add(range.begin, range.end);
 }
 
-std::uintptr_t FreeRanges::take(std::size_t bytes, std::size_t alignment) {
-  for (auto fit = by_size_.lower_bound({bytes, 0}); fit != by_size_.end(); ++fit) {
-    const auto range = ranges_.find(fit->second);
-    const auto [begin, end] = *range;
-    const std::uintptr_t address = (end - bytes) & ~(alignment - 1);
-    if (address >= begin) {
-      erase(range);
-      add(begin, address);
-      add(address + bytes, end);
-      return address;
-    }
+std::uintptr_t FreeRanges::take(std::size_t bytes, std::size_t distance) {
+  std::uintptr_t highest = 0;
+  for (auto size = by_size_.lower_bound(bytes + distance); size != by_size_.end(); ++size) {
+    highest = std::max(highest, *size->second.rbegin());
   }
-  return 0;
+  if (highest == 0) {
+    return 0;
+  }
+  const auto range = ranges_.find(highest);
+  const std::uintptr_t address = range->second - distance - bytes;
+  erase(range);
+  add(highest, address);
+  return address;
 }
 
 bool FreeRanges::remove(Range range) {
@@ -44,14 +46,18 @@ bool FreeRanges::remove(Range range) {
 }
 
 void FreeRanges::erase(std::map<std::uintptr_t, std::uintptr_t>::iterator range) {
-  by_size_.erase({range->second - range->first, range->first});
+  const auto size = by_size_.find(range->second - range->first);
+  size->second.erase(range->first);
+  if (size->second.empty()) {
+    by_size_.erase(size);
+  }
   ranges_.erase(range);
 }
 
 void FreeRanges::add(std::uintptr_t begin, std::uintptr_t end) {
   if (begin < end) {
     ranges_.emplace(begin, end);
-    by_size_.emplace(end - begin, begin);
+    by_size_[end - begin].insert(begin);
   }
 }
 

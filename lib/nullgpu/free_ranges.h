@@ -1,11 +1,10 @@
-// Free ranges of addresses, joined where they touch; the smallest that is large enough is found in O(log n).
+// Free ranges of addresses, joined where they touch.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
-#include <utility>
 
 namespace nullgpu {
 
@@ -17,8 +16,9 @@ struct Range {
 class FreeRanges {
  public:
   void insert(Range range);
-  /// Takes `bytes` from the high end of the best fitting range, aligned to a power of two. 0: none is large enough.
-  std::uintptr_t take(std::size_t bytes, std::size_t alignment);
+  /// Takes `bytes` and `distance` behind them from the end of the highest range that holds both; where the bytes begin.
+  /// 0: there is none. O(log n) for each size that there is.
+  std::uintptr_t take(std::size_t bytes, std::size_t distance);
   /// Whether all of it is free; then it is taken out.
   bool remove(Range range);
 
@@ -26,8 +26,8 @@ class FreeRanges {
   void erase(std::map<std::uintptr_t, std::uintptr_t>::iterator range);
   void add(std::uintptr_t begin, std::uintptr_t end);
 
-  std::map<std::uintptr_t, std::uintptr_t> ranges_;           // begin to end
-  std::set<std::pair<std::size_t, std::uintptr_t>> by_size_;  // the same by (bytes, begin)
+  std::map<std::uintptr_t, std::uintptr_t> ranges_;          // begin to end
+  std::map<std::size_t, std::set<std::uintptr_t>> by_size_;  // begins of those of one size
 };
 
 }  // namespace nullgpu
