@@ -1,5 +1,6 @@
 #include "nullgpu/communicators.h"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -78,6 +79,59 @@ void reduce_halves(void* p, std::size_t n, int operation, int ranks, bool brain)
   }
 }
 
+// One element of each message, as numbers of type Wide.
+template <class Wide, class Load, class Store>
+void combine_all(unsigned char* messages, std::size_t n, std::size_t element, int operation, int ranks, Load&& load,
+                 Store&& store) {
+  for (std::size_t i = 0; i < n; ++i) {
+    Wide result = load(messages + i * element);
+    for (int r = 1; r < ranks; ++r) {
+      const Wide value = load(messages + (static_cast<std::size_t>(r) * n + i) * element);
+      if (operation == kProduct) {
+        result = static_cast<Wide>(result * value);
+      } else if (operation == kMaximum) {
+        result = std::max(result, value);
+      } else if (operation == kMinimum) {
+        result = std::min(result, value);
+      } else {
+        result = static_cast<Wide>(result + value);
+      }
+    }
+    if (operation == kAverage) {
+      result = static_cast<Wide>(result / static_cast<Wide>(ranks));
+    }
+    store(messages + i * element, result);
+  }
+}
+
+template <class Number>
+bool combine_numbers(unsigned char* messages, std::size_t n, int operation, int ranks) {
+  combine_all<Number>(
+      messages, n, sizeof(Number), operation, ranks,
+      [](const unsigned char* p) {
+        Number value{};
+        std::memcpy(&value, p, sizeof value);
+        return value;
+      },
+      [](unsigned char* p, Number value) { std::memcpy(p, &value, sizeof value); });
+  return true;
+}
+
+bool combine_halves(unsigned char* messages, std::size_t n, int operation, int ranks, bool brain) {
+  combine_all<float>(
+      messages, n, 2, operation, ranks,
+      [brain](const unsigned char* p) {
+        std::uint16_t bits = 0;
+        std::memcpy(&bits, p, sizeof bits);
+        return to_float(bits, brain);
+      },
+      [brain](unsigned char* p, float value) {
+        const std::uint16_t bits = to_bits(value, brain);
+        std::memcpy(p, &bits, sizeof bits);
+      });
+  return true;
+}
+
 }  // namespace
 
 std::size_t nccl_element_bytes(int type) {
@@ -122,6 +176,33 @@ void reduce(void* out, const void* in, std::size_t n, int type, int operation, i
       return reduce_halves(out, n, operation, ranks, true);
     default:
       return;  // 8-bit floating point: as it is
+  }
+}
+
+bool combine(unsigned char* messages, std::size_t n, int type, int operation, int ranks) {
+  switch (type) {
+    case 0:
+      return combine_numbers<std::int8_t>(messages, n, operation, ranks);
+    case 1:
+      return combine_numbers<std::uint8_t>(messages, n, operation, ranks);
+    case 2:
+      return combine_numbers<std::int32_t>(messages, n, operation, ranks);
+    case 3:
+      return combine_numbers<std::uint32_t>(messages, n, operation, ranks);
+    case 4:
+      return combine_numbers<std::int64_t>(messages, n, operation, ranks);
+    case 5:
+      return combine_numbers<std::uint64_t>(messages, n, operation, ranks);
+    case 6:
+      return combine_halves(messages, n, operation, ranks, false);
+    case 7:
+      return combine_numbers<float>(messages, n, operation, ranks);
+    case 8:
+      return combine_numbers<double>(messages, n, operation, ranks);
+    case 9:
+      return combine_halves(messages, n, operation, ranks, true);
+    default:
+      return false;
   }
 }
 

@@ -21,4 +21,8 @@ inline constexpr int kAverage = 4;
 /// copies are made at all. `out` may be `in`.
 void reduce(void* out, const void* in, std::size_t n, int type, int operation, int ranks);
 
+/// What `ranks` messages of n elements, one after the other, reduce to: into the first. False: a type that is not
+/// known.
+bool combine(unsigned char* messages, std::size_t n, int type, int operation, int ranks);
+
 }  // namespace nullgpu

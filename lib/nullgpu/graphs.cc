@@ -4,6 +4,7 @@
 #include <mutex>
 #include <pthread.h>
 #include <unordered_set>
+#include <utility>
 
 #include "nullgpu/books.h"
 #include "nullgpu/calls.h"

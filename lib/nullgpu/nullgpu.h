@@ -27,6 +27,9 @@
 //   NULLGPU_FAIL            NAME:N[=STATUS],...: the Nth call (N+: and all later ones) of an entry point fails, with
 //                           that status instead of its library's out of memory or internal error. cudaMalloc:17
 //   NULLGPU_REPORT          file written at exit by processes that used the GPU; %p is the process id
+//   NULLGPU_RANKS           alone: this process plays its rank, all others are taken to hold what it holds; real: they
+//   are
+//                           processes of this machine, and what is small is really exchanged
 //   NULLGPU_NCCL_VERSION    as ncclGetVersion counts; default: that of the libnccl which is loaded, else 22703
 #pragma once
 

@@ -67,6 +67,11 @@ Settings read() {
   s.fail = text_of("NULLGPU_FAIL", "");
   s.report = text_of("NULLGPU_REPORT", "");
   s.nccl_version = small_number("NULLGPU_NCCL_VERSION", 0, 0, INT_MAX);
+  const std::string ranks = text_of("NULLGPU_RANKS", "alone");
+  if (ranks != "alone" && ranks != "real") {
+    refuse("NULLGPU_RANKS", ranks.c_str(), "alone or real");
+  }
+  s.real_ranks = ranks == "real";
   s.has_visible_devices = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
   s.visible_devices = text_of("CUDA_VISIBLE_DEVICES", "");
   return s;

@@ -23,6 +23,7 @@ struct Settings {
   std::size_t copy_max;
   std::string fail;
   std::string report;
+  bool real_ranks;   // the other ranks are processes of this machine
   int nccl_version;  // 0: that of the library which is loaded
   std::string visible_devices;
   bool has_visible_devices;

@@ -1,5 +1,8 @@
 #include <array>
 #include <cstring>
+#include <functional>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 #include <climits>
@@ -131,5 +134,102 @@ TEST_CASE("nullgpu/nccl: failures that are asked for") {
     int* p = on_device<int>({1});
     QLP_EXPECT_EQ(ncclAllReduce(p, p, 1, kInt32, kSum, c, nullptr), 1);
     QLP_EXPECT_EQ(ncclAllReduce(p, p, 1, kInt32, kSum, c, nullptr), 0);
+  });
+}
+
+namespace {
+
+// Runs `body(communicator, rank)` in that many processes, each a rank on its own device.
+void ranks(int size, const std::function<void(void*, int)>& body) {
+  run({{"NULLGPU_RANKS", "real"}}, [&] {
+    UniqueId id{};
+    std::memset(&id, 0, sizeof id);
+    const std::uint64_t words[2] = {1, static_cast<std::uint64_t>(getpid()) << 20U | 1U};  // what ncclGetUniqueId makes
+    std::memcpy(id.bytes, words, sizeof words);
+    std::vector<pid_t> children;
+    for (int r = 0; r < size; ++r) {
+      children.push_back(fork());
+      if (children.back() == 0) {
+        void* c = nullptr;
+        cudaSetDevice(r);
+        QLP_EXPECT_EQ(ncclCommInitRank(&c, size, id, r), 0);
+        body(c, r);
+        QLP_EXPECT_EQ(ncclCommDestroy(c), 0);
+        _exit(0);
+      }
+    }
+    for (const pid_t child : children) {
+      int status = 0;
+      QLP_EXPECT_EQ(waitpid(child, &status, 0), child);
+      QLP_EXPECT_EQ(status, 0);
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("nullgpu/nccl: ranks that are processes exchange what is small") {
+  ranks(3, [](void* c, int rank) {
+    int* mine = on_device<int>({10 * rank, 10 * rank + 1, 10 * rank + 2});
+    int* out = on_device<int>(std::vector<int>(9, -1));
+    for (int turn = 0; turn < 50; ++turn) {
+      QLP_EXPECT_EQ(ncclAllGather(mine, out, 3, kInt32, c, nullptr), 0);
+      QLP_EXPECT(from_device(out, 9) == (std::vector<int>{0, 1, 2, 10, 11, 12, 20, 21, 22}));
+      QLP_EXPECT_EQ(ncclAllReduce(mine, out, 3, kInt32, kSum, c, nullptr), 0);
+      QLP_EXPECT(from_device(out, 3) == (std::vector<int>{30, 33, 36}));
+      QLP_EXPECT_EQ(ncclReduceScatter(mine, out, 1, kInt32, 2, c, nullptr), 0);  // maximum
+      QLP_EXPECT_EQ(from_device(out, 1)[0], 20 + rank);
+      QLP_EXPECT_EQ(ncclBroadcast(mine, out, 3, kInt32, 1, c, nullptr), 0);
+      QLP_EXPECT(from_device(out, 3) == (std::vector<int>{10, 11, 12}));
+    }
+    // What no host wrote stays so.
+    void* fresh = nullptr;
+    cudaMalloc(&fresh, 4096);
+    QLP_EXPECT_EQ(ncclAllReduce(fresh, out, 3, kInt32, kSum, c, nullptr), 0);
+    QLP_EXPECT_EQ(nullgpu_written_by_host(out, 12), std::size_t{0});
+  });
+}
+
+TEST_CASE("nullgpu/nccl: processes send round a ring in a group, and split by color") {
+  ranks(4, [](void* c, int rank) {
+    int* mine = on_device<int>({rank});
+    int* out = on_device<int>({-1});
+    QLP_EXPECT_EQ(ncclGroupStart(), 0);
+    QLP_EXPECT_EQ(ncclRecv(out, 1, kInt32, (rank + 3) % 4, c, nullptr), 0);
+    QLP_EXPECT_EQ(ncclSend(mine, 1, kInt32, (rank + 1) % 4, c, nullptr), 0);
+    QLP_EXPECT_EQ(ncclGroupEnd(), 0);
+    QLP_EXPECT_EQ(from_device(out, 1)[0], (rank + 3) % 4);
+    void* part = nullptr;
+    int size = 0;
+    int place = -1;
+    QLP_EXPECT_EQ(ncclCommSplit(c, rank % 2, -rank, &part, nullptr), 0);
+    QLP_EXPECT_EQ(ncclCommCount(part, &size), 0);
+    QLP_EXPECT_EQ(ncclCommUserRank(part, &place), 0);
+    QLP_EXPECT_EQ(size, 2);
+    QLP_EXPECT_EQ(place, rank < 2 ? 1 : 0);
+    QLP_EXPECT_EQ(ncclAllReduce(mine, out, 1, kInt32, kSum, part, nullptr), 0);
+    QLP_EXPECT_EQ(from_device(out, 1)[0], rank % 2 == 0 ? 2 : 4);
+  });
+}
+
+TEST_CASE("nullgpu/nccl: a rank that dies is an error of the others, not a hang") {
+  run({{"NULLGPU_RANKS", "real"}}, [] {
+    UniqueId id{};
+    const std::uint64_t words[2] = {1, static_cast<std::uint64_t>(getpid()) << 20U | 2U};
+    std::memcpy(id.bytes, words, sizeof words);
+    const pid_t child = fork();
+    void* c = nullptr;
+    if (child == 0) {
+      ncclCommInitRank(&c, 2, id, 1);
+      _exit(0);
+    }
+    QLP_EXPECT_EQ(ncclCommInitRank(&c, 2, id, 0), 0);
+    int status = 0;
+    waitpid(child, &status, 0);
+    int* p = on_device<int>({1});
+    int error = 0;
+    QLP_EXPECT_EQ(ncclAllReduce(p, p, 1, kInt32, kSum, c, nullptr), 0);
+    QLP_EXPECT_EQ(ncclCommGetAsyncError(c, &error), 0);
+    QLP_EXPECT_EQ(error, 6);
   });
 }
