@@ -1,0 +1,147 @@
+"""Answers to a program that reads what a kernel would have written.
+
+A bool is true; a float is small and positive, a little less at each read, as a loss is; an integer is 1. Two tensors of
+which one was computed are not equal (weights that were trained have moved); every element of a computed mask is set; a
+computed number compares as 0.01, an integer as 1 ("compare": no NaN, no overflow, no end-of-sequence token).
+What the host wrote, and what follows from it (values.py), is read as it is. Each answer is counted with the line of the
+program that asked, and can be set: by that line, or for all of a kind.
+"""
+import os
+import sys
+
+import torch
+
+from . import library
+from .values import LARGEST, Uniform, Values
+
+aten = torch.ops.aten
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__))
+
+
+class Answers:
+    def __init__(self, request, recorder):
+        self._set = request.answers
+        self._recorder = recorder
+        self._values = Values(lambda operation, value: self._answer("compare", operation, value))
+        self._reads = 0
+        self._given = {}  # (kind, operation, place) -> [first answer, count]
+
+    def install(self):
+        self._values.install({
+            "_local_scalar_dense": self._item,
+            "_to_copy": self._to_copy,
+            "nonzero": self._nonzero,
+            "equal": self._equal,
+            "allclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: self._close(a, b, rtol, atol, equal_nan),
+            "_unique2": self._unique,
+        })
+
+    def write(self):
+        """Into the record: every answer with its place."""
+        for (kind, operation, place), (value, count) in sorted(self._given.items()):
+            self._recorder.write("answer", kind=kind, operation=operation, place=place, value=value, count=count)
+
+    # ---- reads -------------------------------------------------------------------------------------------------
+    def _item(self, tensor):
+        value = self._values.of(tensor)
+        if value is None:
+            return self._scalar(tensor.dtype, "item")
+        return value.value if isinstance(value, Uniform) else value.item()
+
+    def _to_copy(self, tensor, **options):
+        result = _composite(aten._to_copy.default, tensor, **options)
+        if result.is_cuda:
+            if tensor.is_cuda:
+                self._values.copied(tensor, result)
+            return result
+        size = result.numel() * result.element_size()
+        if size and size <= LARGEST and tensor.is_cuda and result.device.type == "cpu" and not tensor.is_complex():
+            value = self._values.of(tensor)
+            if value is None:
+                result.fill_(self._scalar(tensor.dtype, "cpu"))
+            elif isinstance(value, Uniform):
+                result.fill_(value.value)
+        return result
+
+    def _nonzero(self, tensor):
+        aten.nonzero.out(tensor, out=torch.empty(0, dtype=torch.int64, device=tensor.device))
+        value = self._values.of(tensor)
+        if value is None:
+            chosen = self._answer("nonzero", "nonzero", True)
+            value = Uniform(bool(chosen))
+        if isinstance(value, Uniform):
+            rows = tensor.numel() if value.value else 0
+            return torch.empty((tensor.dim(), rows), dtype=torch.int64, device=tensor.device).t()
+        indices = value.nonzero()
+        result = torch.empty((tensor.dim(), indices.shape[0]), dtype=torch.int64, device=tensor.device).t()
+        self._values.put(result, indices)
+        return result
+
+    def _equal(self, left, right):
+        if left.shape != right.shape:
+            return False
+        if left.data_ptr() == right.data_ptr() and left.stride() == right.stride():
+            return True
+        one, other = self._values.of(left), self._values.of(right)
+        if one is None or other is None:
+            return bool(self._answer("equal", "equal", False))
+        return _both(torch.equal, one, other, left.shape)
+
+    def _close(self, left, right, rtol, atol, equal_nan):
+        if left.data_ptr() == right.data_ptr() and left.shape == right.shape:
+            return True
+        one, other = self._values.of(left), self._values.of(right)
+        if one is None or other is None:
+            return bool(self._answer("equal", "allclose", False))
+        return _both(lambda a, b: torch.allclose(a, b, rtol, atol, equal_nan), one, other, left.shape)
+
+    def _unique(self, tensor, sorted=True, return_inverse=False, return_counts=False):
+        value = self._values.of(tensor)
+        if value is None or isinstance(value, Uniform):
+            value = torch.arange(tensor.numel()).reshape(tensor.shape).to(tensor.dtype)
+            self._answer("nonzero", "unique", True)
+        parts = aten._unique2.default(value, sorted, return_inverse, return_counts)
+        return tuple(part.to(tensor.device) for part in parts)
+
+    # ---- rules -------------------------------------------------------------------------------------------------
+    def _scalar(self, dtype, operation):
+        if dtype is torch.bool:
+            return bool(self._answer("bool", operation, True))
+        if dtype.is_floating_point:
+            self._reads += 1
+            return float(self._answer("float", operation, 0.01 * (1 + 1 / self._reads)))
+        if dtype.is_complex:
+            return complex(self._answer("float", operation, 0.01))
+        return int(self._answer("int", operation, 1))
+
+    def _answer(self, kind, operation, usual):
+        place, file_line = _place()
+        value = self._set.get(file_line, self._set.get(kind, usual))
+        entry = self._given.setdefault((kind, operation, place), [value, 0])
+        entry[1] += 1
+        return value
+
+
+def _both(function, one, other, shape):
+    whole = [torch.full(shape, v.value) if isinstance(v, Uniform) else v for v in (one, other)]
+    return bool(function(whole[0], whole[1].to(whole[0].dtype)))
+
+
+def _composite(operation, *arguments, **options):
+    """The operation as it is without a replacement for the device."""
+    return operation._op_dk(torch._C.DispatchKey.CompositeExplicitAutograd, *arguments, **options)
+
+
+def _place():
+    """("train.py:12 (function)", "train.py:12"): the line that asked, outside of torch and the probe."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((_HERE, _TORCH, "<")):
+            short = file.split("site-packages/")[-1] if "site-packages/" in file else os.path.relpath(file)
+            if short.startswith(".."):
+                short = file
+            return f"{short}:{frame.f_lineno} ({frame.f_code.co_name})", f"{os.path.basename(file)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "backward pass", ""

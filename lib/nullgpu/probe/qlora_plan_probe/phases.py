@@ -1,0 +1,257 @@
+"""Cuts the run of a training program into phases and records what each takes.
+
+The phases tile the run: what lies between two of them (a batch that goes to the device) counts for the one that
+follows. They are found by what every program does, whatever its framework: it runs backward, steps an optimizer, drops
+gradients, saves. Nothing is hooked inside of a forward or backward pass, so that torch.compile sees the program that it
+would see, and no tensor is touched.
+"""
+import threading
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from . import imports
+from .counters import Counters
+from .ending import end_now
+from .imports import replace
+from .library import peak as device_peak
+
+
+class Phases:
+    def __init__(self, request, recorder):
+        self._steps_wanted = request.steps
+        self._recorder = recorder
+        self._counters = Counters()
+        self._thread = threading.get_ident()
+        self._micro = 0
+        self._step = 0
+        self._stepping = 0  # depth: an optimizer may be made of others
+        self._in_backward = False
+        self._saving = 0
+        self._trained = False  # the first forward has begun
+        self._model_there = False
+        self._preparing_now = False
+        self._stepped = False  # since the last forward
+        self._evaluating = False
+        self.on_close = []  # functions of the phase's name, called before its counters are read
+        self.on_optimizer = []  # functions of an optimizer that is about to step for the first time
+        self._optimizers = set()
+
+    # ---- phases ------------------------------------------------------------------------------------------------
+    def close(self, name, phase):
+        """What happened since the last phase was this one."""
+        if not self._recorder.active:
+            return
+        for function in self.on_close:
+            function(name)
+        for device, peaks, held, counts in self._counters.close_phase():
+            self._recorder.write("phase", name=name, phase=phase, device=device, peak=peaks, held=held,
+                                 device_peak=device_peak(device), **counts)
+
+    def close_rest(self):
+        """The program is at its end."""
+        if self._trained:
+            self.close("end", "end")
+        else:
+            self.close("load", "load")
+
+    def _loaded(self):
+        if not self._trained and not self._preparing_now:
+            self.close("load", "load")
+            self._model_there = True
+
+    def _begin_preparing(self):
+        if not self._model_there:
+            self._loaded()
+        self._preparing_now = True
+
+    def _first_forward(self):
+        if not self._trained:
+            self._begin_preparing()
+            self.close("prepare", "prepare")
+            self._trained = True
+
+    def _stop_if_done(self):
+        """The steps that were asked for are over once the program turns to something else."""
+        if self._steps_wanted and self._step >= self._steps_wanted:
+            self.close("end", "end")
+            end_now("steps")
+
+    # ---- training ----------------------------------------------------------------------------------------------
+    def _training_forward(self, module, _inputs=None):
+        """Before the outermost module runs for the first time."""
+        if module.training and torch.is_grad_enabled() and self._here():
+            self._first_forward()
+            self._remove_first.remove()
+
+    def _here(self):
+        return threading.get_ident() == self._thread
+
+    def _backward(self, old):
+        def backward(*arguments, **options):
+            if self._in_backward or not self._here():
+                return old(*arguments, **options)
+            self._stop_if_done()
+            self._first_forward()
+            self._end_evaluation()
+            self._micro += 1
+            self.close(f"micro{self._micro}.forward", "forward")
+            self._in_backward = True
+            self._stepped = False
+            try:
+                return old(*arguments, **options)
+            finally:
+                self._in_backward = False
+                self.close(f"micro{self._micro}.backward", "backward")
+
+        return backward
+
+    def _before_step(self, optimizer, *_unused):
+        self._stepping += 1
+        if self.on_optimizer and id(optimizer) not in self._optimizers:
+            self._optimizers.add(id(optimizer))
+            for function in self.on_optimizer:
+                function(optimizer)
+
+    def _after_step(self, *_unused):
+        self._stepping -= 1
+        if self._stepping or self._in_backward or not self._trained:
+            return
+        if not self._stepped:
+            self._stepped = True
+            self._step += 1
+        self.close(f"step{self._step}.optimizer", "optimizer_step")
+
+    def _zero_grad(self, old):
+        def zero_grad(*arguments, **options):
+            result = old(*arguments, **options)
+            if self._trained and not self._stepping and not self._in_backward and self._stepped:
+                self.close(f"step{self._step}.zero_grad", "zero_grad")
+            return result
+
+        return zero_grad
+
+    def _engine_step(self, old):
+        """DeepSpeed's: its optimizer is none of torch's, and steps those of torch that are inside."""
+
+        def step(engine, *arguments, **options):
+            steps = engine.is_gradient_accumulation_boundary()
+            self._stepping += steps
+            try:
+                return old(engine, *arguments, **options)
+            finally:
+                if steps:
+                    self._after_step()
+
+        return step
+
+    # ---- beside training ---------------------------------------------------------------------------------------
+    def _mode(self, old):
+        def train(module, mode=True):
+            if self._micro and self._here() and not self._in_backward and not self._saving:
+                if mode and module.training is False:
+                    self._end_evaluation()
+                elif not mode and module.training and self._stepped and not self._evaluating:
+                    self._stop_if_done()
+                    self._evaluating = True
+            return old(module, mode)
+
+        return train
+
+    def _end_evaluation(self):
+        if self._evaluating:
+            self._evaluating = False
+            self.close("evaluation", "evaluation")
+
+    def _save(self, old):
+        def save(*arguments, **options):
+            if not self._trained or self._in_backward or not self._here():
+                return old(*arguments, **options)
+            self._end_evaluation()
+            self._saving += 1
+            try:
+                return old(*arguments, **options)
+            finally:
+                self._saving -= 1
+                if not self._saving:
+                    self.close("save", "save")
+
+        return save
+
+    def _loading(self, old):
+        function = old.__func__
+
+        def from_pretrained(cls, *arguments, **options):
+            result = function(cls, *arguments, **options)
+            if isinstance(result, torch.nn.Module) or isinstance(result, tuple):
+                self._loaded()
+            return result
+
+        return classmethod(from_pretrained)
+
+    def _adapting(self, old):
+        def init(*arguments, **options):
+            if self._trained:
+                return old(*arguments, **options)
+            self._begin_preparing()
+            old(*arguments, **options)
+            self.close("adapter", "adapter")
+
+        return init
+
+    def _preparing(self, old):
+        def prepare(*arguments, **options):
+            if not self._trained:
+                self._begin_preparing()
+            return old(*arguments, **options)
+
+        return prepare
+
+    # ---- hooks -------------------------------------------------------------------------------------------------
+    def install(self):
+        module = torch.nn.Module
+        self._remove_first = torch.nn.modules.module.register_module_forward_pre_hook(self._training_forward)
+        replace(torch.autograd, "backward", self._backward)
+        replace(torch.autograd, "grad", self._backward)
+        register_optimizer_step_pre_hook(self._before_step)
+        register_optimizer_step_post_hook(self._after_step)
+        replace(torch.optim.Optimizer, "zero_grad", self._zero_grad)
+        replace(torch.optim.Optimizer, "__init__", self._preparing)
+        replace(module, "zero_grad", self._zero_grad)
+        replace(module, "train", self._mode)
+        replace(module, "compile", self._compile)
+        replace(torch, "save", self._save)
+        imports.after_import("safetensors.torch", lambda m: replace(m, "save_file", self._save))
+        imports.after_import("torch.distributed.checkpoint", lambda m: replace(m, "save", self._save))
+        imports.after_import("torch.nn.parallel.distributed",
+                             lambda m: replace(m.DistributedDataParallel, "__init__", self._preparing))
+        imports.after_import("torch.distributed.fsdp.fully_sharded_data_parallel",
+                             lambda m: replace(m.FullyShardedDataParallel, "__init__", self._preparing))
+        imports.after_import("transformers.modeling_utils", self._hook_transformers)
+        imports.after_import("peft.peft_model", lambda m: replace(m.PeftModel, "__init__", self._adapting))
+        imports.after_import("deepspeed.runtime.engine", self._hook_deepspeed)
+
+    def _compile(self, old):
+        """Of a whole model in place: the hook before the first forward would be compiled with it, so it comes before."""
+
+        def compile_in_place(module, *arguments, **options):
+            old(module, *arguments, **options)
+            compiled = module._compiled_call_impl
+
+            def call(*inputs, **named):
+                if not self._trained:
+                    self._training_forward(module)
+                return compiled(*inputs, **named)
+
+            module._compiled_call_impl = call
+
+        return compile_in_place
+
+    def _hook_transformers(self, modeling):
+        holder = modeling.PreTrainedModel
+        holder.from_pretrained = self._loading(holder.__dict__["from_pretrained"])
+
+    def _hook_deepspeed(self, engine):
+        replace(engine.DeepSpeedEngine, "step", self._engine_step)
+        replace(engine.DeepSpeedEngine, "backward", self._backward)
+

@@ -1,0 +1,42 @@
+"""What is put into place once the program has imported torch."""
+import sys
+
+from . import ending, imports, library
+
+
+def install(request, recorder):
+    imports.after_import("torch", lambda torch: _with_torch(torch, request, recorder))
+    if request.plays_rank:
+        from . import ranks
+
+        ranks.set_environment(request)
+        ranks.watch_deepspeed_launcher(request)
+
+
+def _with_torch(torch, request, recorder):
+    rank, world_size = ending.rank_of_process()
+    recorder.write("torch", argv=_command_line(), version=str(torch.__version__), cuda=torch.version.cuda or "",
+                   hip=getattr(torch.version, "hip", None) or "", rank=rank, world_size=world_size)
+    if torch.version.cuda is None or not library.present():
+        return  # the command says what is wrong
+    from . import answers, launchers, phases, ranks
+
+    launchers.install(request)
+    if request.plays_rank:
+        ranks.install(request)
+    given = answers.Answers(request, recorder)
+    given.install()
+    marks = phases.Phases(request, recorder)
+    marks.install()
+    parts = [given]
+    if request.inventory or request.snapshot:
+        from . import history
+
+        parts.append(history.History(request, recorder))
+        parts[-1].install(marks)
+    ending.install(recorder, marks, parts)
+
+
+def _command_line():
+    return list(getattr(sys, "orig_argv", [])) or list(sys.argv)
+
