@@ -18,8 +18,8 @@
 namespace qlp::app {
 namespace {
 
-constexpr std::array<std::string_view, 10> kCommands{"estimate", "explain", "check", "export", "sparse-weights",
-                                                     "env",      "verify",  "gpus",  "models", "schema"};
+constexpr std::array<std::string_view, 11> kCommands{
+    "estimate", "explain", "check", "export", "trace", "sparse-weights", "env", "verify", "gpus", "models", "schema"};
 constexpr std::array<std::string_view, 4> kExports{"torch", "accelerate", "deepspeed", "runner"};
 constexpr std::array<std::string_view, 4> kFormats{"plain", "bnb-4bit", "gptq", "awq"};
 constexpr std::array<std::string_view, 3> kFloats{"float32", "float16", "bfloat16"};
@@ -95,6 +95,7 @@ class CommandLine {
     add_sparse_weights();
     add_env();
     add_verify();
+    add_trace();
     gpus_ = add_command("gpus", "List the GPU catalogue",
                         "Examples:\n"
                         "  qlora-plan gpus                          what CUDA gives on each GPU\n"
@@ -116,6 +117,7 @@ class CommandLine {
     if (!words.empty() && !words.front().starts_with('-') &&
         std::ranges::find(kCommands, words.front()) == kCommands.end())
       return unknown_command(words.front());
+    take_program(words);
     // CLI11 would take the next word as the value; ours are optional and only ever follow a '='.
     std::ranges::replace(words, std::string{"--json"}, std::string{"--json=-"});
     std::ranges::replace(words, std::string{"--from-python"}, std::string{"--from-python=python3"});
@@ -132,6 +134,10 @@ class CommandLine {
       return UsageError{error.what(), "", help_name()};
     }
     if (&chosen() == &root_) return UsageError{"no command: commands are " + join(kCommands), "", "qlora-plan"};
+    if (*trace_ && trace_arguments_.program.empty())
+      return UsageError{"no program to trace: write it after --", "qlora-plan trace -- python train.py", help_name()};
+    if (*trace_ && trace_arguments_.rank >= trace_arguments_.world_size.value_or(1))
+      return UsageError{"--rank: expected less than --world-size", "", help_name()};
     Arguments parsed = arguments();
     const auto& common = std::visit([](const auto& a) -> const CommonArguments& { return a.common; }, parsed);
     if (common.quiet && common.verbose) return UsageError{"--quiet and --verbose exclude each other", "", help_name()};
@@ -233,13 +239,8 @@ class CommandLine {
                          check_arguments_.common);
     add_job(*check_, check_arguments_.job);
     add_machine(*check_, check_arguments_.job);
-    check_
-        ->add_option_function<std::string>(
-            "--budget", [this](const std::string& text) { check_arguments_.budget = *parse_size(text); },
-            "Memory that a GPU may use (40GiB), instead of the job's less its margin")
-        ->type_name("SIZE")
-        ->check(size_text())
-        ->group("Input");
+    add_size(*check_, "--budget", "Memory that a GPU may use (40GiB), instead of the job's less its margin",
+             check_arguments_.budget);
     check_->add_flag("--strict", check_arguments_.strict, "Warnings fail the check too")->group("Input");
     check_
         ->add_option("--ignore", check_arguments_.ignored,
@@ -426,6 +427,82 @@ class CommandLine {
     verify_->add_option("--as-rank", a.as_rank)->group("");
   }
 
+  void add_trace() {
+    trace_ = add_command("trace", "Run an unchanged training program on a GPU that is not there, and measure it",
+                         "The program and its arguments follow --. What it prints goes to stderr.\n\n"
+                         "Examples:\n"
+                         "  qlora-plan trace --gpu \"H100 SXM5 80GB\" --steps 2 -- python train.py --lr 1e-4\n"
+                         "  qlora-plan trace --world-size 64 --rank 0 -- torchrun --nproc-per-node 8 train.py",
+                         trace_arguments_.common);
+    TraceArguments& trace = trace_arguments_;
+    trace_->add_option("--gpu", trace.gpu, "The GPU, by its name in the catalogue [A100 SXM4 80GB]")
+        ->type_name("NAME")
+        ->group("Input");
+    add_size(*trace_, "--memory", "What CUDA gives on it, instead of the catalogue's", trace.memory);
+    trace_->add_option("--margin", trace.margin, "Percent of the memory that is kept free [2]")
+        ->type_name("PERCENT")
+        ->check(CLI::Range(0.0, 100.0).description(""))
+        ->group("Input");
+    trace_->add_option("--gpus", trace.gpus, "GPUs that the program sees [1], for its own launcher to start ranks on")
+        ->type_name("N")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{256}).description(""))
+        ->group("Input");
+    trace_
+        ->add_option("--world-size", trace.world_size,
+                     "Play one rank of so many in one process, whatever launcher the program has")
+        ->type_name("N")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""))
+        ->group("Input");
+    trace_->add_option("--rank", trace.rank, "Which one [0]")
+        ->type_name("R")
+        ->check(CLI::Validator{CLI::NonNegativeNumber}.description(""))
+        ->group("Input");
+    trace_->add_option("--steps", trace.steps, "End the program after so many optimizer steps [when it ends]")
+        ->type_name("K")
+        ->check(CLI::Validator{CLI::PositiveNumber}.description(""))
+        ->group("Input");
+    trace_
+        ->add_option("--answer", trace.answers,
+                     "What a read of a value that a kernel would have written gives (may be repeated);\n"
+                     "WHAT is bool, float, int, compare, equal, nonzero, or a place: train.py:120=false")
+        ->type_name("WHAT=VALUE")
+        ->check(CLI::Validator{[](std::string& text) {
+                                 const std::size_t at = text.rfind('=');
+                                 const bool whole = at != std::string::npos && at != 0 && at + 1 != text.size();
+                                 return whole ? std::string{} : "'" + text + "' is not WHAT=VALUE";
+                               },
+                               "", "answer"})
+        ->group("Input");
+    trace_
+        ->add_option("--timeout", trace.timeout,
+                     "End a program that prints nothing and gets nowhere for so long; 0: never [600]")
+        ->type_name("SECONDS")
+        ->check(CLI::Validator{CLI::NonNegativeNumber}.description(""))
+        ->group("Input");
+    trace_->add_flag("--inventory", trace.inventory, "Also list what is alive at the peak (slower)")->group("Output");
+    trace_->add_option("--snapshot", trace.snapshot, "Write PyTorch's memory snapshot to this file (slower)")
+        ->type_name("FILE")
+        ->group("Output");
+  }
+
+  void add_size(CLI::App& command, const char* name, const char* what, std::optional<Bytes>& size) {
+    command
+        .add_option_function<std::string>(
+            name, [&size](const std::string& text) { size = *parse_size(text); }, what)
+        ->type_name("SIZE")
+        ->check(size_text())
+        ->group("Input");
+  }
+
+  /// What comes after -- belongs to the traced program, whatever it looks like.
+  void take_program(std::vector<std::string>& words) {
+    if (words.empty() || words.front() != "trace") return;
+    const auto end = std::ranges::find(words, "--");
+    if (end == words.end()) return;
+    trace_arguments_.program.assign(end + 1, words.end());
+    words.erase(end, words.end());
+  }
+
   const CLI::App& chosen() const {
     const auto commands = root_.get_subcommands();
     return commands.empty() ? root_ : *commands.front();
@@ -467,6 +544,7 @@ class CommandLine {
     if (*sparse_weights_) return with_color(sparse_weights_arguments_);
     if (*env_) return with_color(env_arguments_);
     if (*verify_) return with_color(verify_arguments_);
+    if (*trace_) return with_color(trace_arguments_);
     if (*gpus_) return with_color(gpus_arguments_);
     if (*models_) return with_color(models_arguments_);
     return with_color(schema_arguments_);
@@ -480,6 +558,7 @@ class CommandLine {
   CLI::App* sparse_weights_ = nullptr;
   CLI::App* env_ = nullptr;
   CLI::App* verify_ = nullptr;
+  CLI::App* trace_ = nullptr;
   CLI::App* gpus_ = nullptr;
   CLI::App* models_ = nullptr;
   CLI::App* schema_ = nullptr;
@@ -490,6 +569,7 @@ class CommandLine {
   SparseWeightsArguments sparse_weights_arguments_;
   EnvArguments env_arguments_;
   VerifyArguments verify_arguments_;
+  TraceArguments trace_arguments_;
   GpusArguments gpus_arguments_;
   ModelsArguments models_arguments_;
   SchemaArguments schema_arguments_;

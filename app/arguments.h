@@ -65,6 +65,22 @@ struct ExportArguments {
   std::optional<std::string> output;
 };
 
+struct TraceArguments {
+  CommonArguments common;
+  std::optional<std::string> gpu;
+  std::optional<Bytes> memory;
+  std::optional<double> margin;            ///< percent
+  std::optional<std::int64_t> gpus;        ///< that the program sees
+  std::optional<std::int64_t> world_size;  ///< of the one rank that is played
+  std::int64_t rank = 0;
+  std::int64_t steps = 0;            ///< 0: to the program's end
+  std::int64_t timeout = 600;        ///< seconds without a sign of life
+  std::vector<std::string> answers;  ///< WHAT=VALUE
+  bool inventory = false;
+  std::optional<std::string> snapshot;
+  std::vector<std::string> program;  ///< and its arguments
+};
+
 enum class CheckpointFormat : std::uint8_t { plain, bnb_4bit, gptq, awq };
 
 struct SparseWeightsArguments {
@@ -115,9 +131,9 @@ struct SchemaArguments {
   CommonArguments common;
 };
 
-using Arguments =
-    std::variant<EstimateArguments, ExplainArguments, CheckArguments, ExportArguments, SparseWeightsArguments,
-                 EnvArguments, VerifyArguments, GpusArguments, ModelsArguments, SchemaArguments>;
+using Arguments = std::variant<EstimateArguments, ExplainArguments, CheckArguments, ExportArguments, TraceArguments,
+                               SparseWeightsArguments, EnvArguments, VerifyArguments, GpusArguments, ModelsArguments,
+                               SchemaArguments>;
 
 /// Help or the version was asked for: text for stdout.
 struct Information {

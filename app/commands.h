@@ -13,6 +13,7 @@ ExitCode run_command(const ExportArguments& arguments);
 ExitCode run_command(const SparseWeightsArguments& arguments);
 ExitCode run_command(const EnvArguments& arguments);
 ExitCode run_command(const VerifyArguments& arguments);
+ExitCode run_command(const TraceArguments& arguments);
 ExitCode run_command(const GpusArguments& arguments);
 ExitCode run_command(const ModelsArguments& arguments);
 ExitCode run_command(const SchemaArguments& arguments);

@@ -125,8 +125,12 @@ std::int64_t ranks_of(const JobSpec& job, const NamedPlan& plan) {
   return std::holds_alternative<Single>(plan.plan) ? job.cluster.mesh.ranks_of_replica() : job.cluster.world_size;
 }
 
+std::vector<OutsideTerm> device_terms(const ClusterSpec& cluster) {
+  return {cuda_context(cluster), library_overhead(cluster)};
+}
+
 std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan) {
-  std::vector<OutsideTerm> terms{cuda_context(job.cluster), library_overhead(job.cluster)};
+  std::vector<OutsideTerm> terms = device_terms(job.cluster);
   if (std::holds_alternative<Single>(plan.plan) && ranks_of(job, plan) == 1) return terms;
   OutsideTerm nccl{.name = "nccl", .measured = job.cluster.machine.has_value()};
   for (const auto& [communicator, count] : communicators(job, plan)) {

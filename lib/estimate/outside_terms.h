@@ -23,6 +23,9 @@ struct Communicators {
 /// Each process group of a plan has a communicator, made when it is first used.
 std::vector<Communicators> communicators(const JobSpec& job, const NamedPlan& plan);
 
+/// Those of any process on the GPU: cuda_context and library_overhead.
+std::vector<OutsideTerm> device_terms(const ClusterSpec& cluster);
+
 /// How many ranks a plan's communicator joins: those of one replica of the model for `single`, else the job's world
 /// size.
 std::int64_t ranks_of(const JobSpec& job, const NamedPlan& plan);

@@ -10,63 +10,13 @@
 #include "plan/mistakes.h"
 #include "report/format.h"
 #include "report/job_json.h"
+#include "report/json_parts.h"
 #include "report/verification_json.h"
 
 namespace qlp {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kTopTensors = 40;
-
-Json figures_json(const LedgerFigures& figures) {
-  return {{"requested_bytes", figures.requested.count()},
-          {"allocated_bytes", figures.allocated.count()},
-          {"active_bytes", figures.active.count()},
-          {"reserved_bytes", figures.reserved.count()}};
-}
-
-Json categories_json(const CategoryBytes& categories) {
-  Json out;
-  for (std::size_t i = 0; i < categories.size(); ++i) out[std::string{kCategoryNames[i]}] = categories[i].count();
-  return out;
-}
-
-/// Between a GPU that never lags and one that lags as far as it can.
-Json range_json(Bytes a, Bytes b) { return {{"min", std::min(a, b).count()}, {"max", std::max(a, b).count()}}; }
-
-Json peak_json(const PeakReport& peak) {
-  Json out{{"phase", peak.phase}, {"phase_name", peak.phase_label}};
-  out.update(figures_json(peak.figures));
-  if (peak.slowest) {
-    out["active"] = range_json(peak.figures.active, peak.slowest->active);
-    out["reserved"] = range_json(peak.figures.reserved, peak.slowest->reserved);
-  }
-  if (peak.reserved_when_limited) out["reserved_when_limited_bytes"] = peak.reserved_when_limited->count();
-  out["device_used_bytes"] = peak.device_used.count();
-  if (peak.required_reserved) out["required_reserved_bytes"] = peak.required_reserved->count();
-  if (peak.required_device) out["required_device_bytes"] = peak.required_device->count();
-  out["capacity_bytes"] = peak.capacity.count();
-  out["headroom_bytes"] = peak.headroom.count();
-  out["categories"] = categories_json(peak.categories);
-  return out;
-}
-
-Json inventory_json(const std::vector<InventoryItem>& items) {
-  Json out = Json::array();
-  for (const auto& item : items) {
-    if (out.size() == kTopTensors) break;
-    Json entry{{"category", name_of(item.category)}};
-    if (!item.op.empty()) entry["op"] = item.op;
-    if (!item.module.empty()) entry["module"] = item.module;
-    if (!item.tensor.empty()) entry["tensor"] = item.tensor;
-    entry["count"] = item.count;
-    entry["requested_bytes"] = item.requested.count();
-    entry["allocated_bytes"] = item.allocated.count();
-    out.push_back(std::move(entry));
-  }
-  return out;
-}
 
 Json phases_json(const std::vector<PhaseReport>& phases) {
   Json out = Json::array();
@@ -111,19 +61,6 @@ void put_rank(Json& out, const RankReport& rank) {
   out["persistent"] = std::move(persistent);
   out["phases"] = phases_json(rank.phases);
   out["top_tensors"] = inventory_json(rank.top_tensors);
-}
-
-Json diagnostics_json(const Diagnostics& diagnostics) {
-  Json out = Json::array();
-  for (const auto& d : diagnostics) {
-    Json entry{{"severity", name_of(d.severity)}, {"code", d.code}, {"message", d.message}};
-    if (!d.key_path.empty()) entry["key_path"] = d.key_path;
-    if (d.position.line != 0) entry["line"] = d.position.line;
-    if (d.position.column != 0) entry["column"] = d.position.column;
-    if (!d.hint.empty()) entry["hint"] = d.hint;
-    out.push_back(std::move(entry));
-  }
-  return out;
 }
 
 Json communication_json(const Communication& communication) {
@@ -184,13 +121,7 @@ Json plan_json(const PlanReport& plan, const JobSpec& job) {
       out["step_time_lower_bound_seconds"] = plan.step_time->lower_bound;
       out["step_time"] = step_time_json(*plan.step_time);
     }
-    out["outside"] = Json::array();
-    for (const auto& term : plan.outside) {
-      Json entry{{"name", term.name}, {"device_bytes", term.bytes.count()}, {"source", term.source}};
-      if (term.managed) entry["managed"] = true;
-      if (term.measured) entry["measured"] = true;
-      out["outside"].push_back(std::move(entry));
-    }
+    out["outside"] = outside_json(plan.outside);
   }
   if (plan.host) out["host"] = host_json(*plan.host);
   out["diagnostics"] = diagnostics_json(plan.diagnostics);

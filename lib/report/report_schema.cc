@@ -11,7 +11,8 @@ std::string report_schema() {
   "title": "qlora-plan report",
   "description": "What a fine-tuning job takes on every rank under every plan. Amounts are integer bytes. A field that does not apply is absent. Minor versions add fields only.",
   "type": "object",
-  "required": ["schema_version", "tool", "job", "verdict", "plans", "diagnostics"],
+  "required": ["schema_version", "tool", "diagnostics"],
+  "oneOf": [{"required": ["job", "verdict", "plans"]}, {"required": ["trace"]}],
   "properties": {
     "schema_version": {"type": "string", "pattern": "^1\\.[0-9]+$"},
     "tool": {
@@ -27,7 +28,8 @@ std::string report_schema() {
     },
 )json"};
   schema += job_schema();
-  schema += R"json(    "verdict": {"enum": ["fits", "does_not_fit"], "description": "fits if any plan does"},
+  schema +=
+      R"json(    "verdict": {"enum": ["fits", "does_not_fit"], "description": "fits if any plan does; of a traced program absent where it gave no answer"},
     "recommended": {"type": "string", "description": "name of the plan to take; absent if none fits"},
     "resources": {
       "type": "object",
@@ -49,6 +51,7 @@ std::string report_schema() {
       }
     },
     "plans": {"type": "array", "items": {"$ref": "#/$defs/plan"}},
+    "trace": {"$ref": "#/$defs/trace", "description": "of `trace`, which has no job and no plans"},
     "findings": {
       "type": "array",
       "description": "of `check`, errors first",
@@ -87,6 +90,7 @@ std::string report_schema() {
 )json";
   schema += memory_schema();
   schema += plan_schema();
+  schema += trace_schema();
   schema += R"json(    "numbers": {
       "type": "array",
       "items": {"oneOf": [{"type": "number"}, {"enum": ["nan", "-nan", "inf", "-inf"]}]}

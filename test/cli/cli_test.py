@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLAN = os.environ.get("QLORA_PLAN", "qlora-plan")
 JOB = "configs/tiny-qlora.yaml"
 HELP = Path(__file__).with_name("help.txt")
-COMMANDS = ["estimate", "explain", "check", "export", "sparse-weights", "env", "verify", "gpus", "models", "schema"]
+COMMANDS = ["estimate", "explain", "check", "export", "trace", "sparse-weights", "env", "verify", "gpus", "models", "schema"]
 
 
 def run(*args, **environment):

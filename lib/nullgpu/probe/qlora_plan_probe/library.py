@@ -14,7 +14,7 @@ def _function(name, result, *arguments):
     return function
 
 
-_peak = _function("nullgpu_peak", ctypes.c_size_t, ctypes.c_int)
+_peak = _function("nullgpu_device_peak", ctypes.c_size_t, ctypes.c_int)
 _written = _function("nullgpu_written_by_host", ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t)
 _forget = _function("nullgpu_forget", None, ctypes.c_void_p, ctypes.c_size_t)
 _copy = _function("cudaMemcpy", ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)

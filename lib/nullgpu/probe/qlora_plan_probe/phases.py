@@ -89,7 +89,7 @@ class Phases:
 
     def _backward(self, old):
         def backward(*arguments, **options):
-            if self._in_backward or not self._here():
+            if self._in_backward or not self._here() or _is_traced(arguments):
                 return old(*arguments, **options)
             self._stop_if_done()
             self._first_forward()
@@ -255,3 +255,9 @@ class Phases:
         replace(engine.DeepSpeedEngine, "step", self._engine_step)
         replace(engine.DeepSpeedEngine, "backward", self._backward)
 
+
+def _is_traced(arguments):
+    """Whether torch.compile works out a graph: there is nothing on the device then."""
+    first = arguments[0] if arguments else None
+    tensors = first if isinstance(first, (list, tuple)) else (first,)
+    return any(type(tensor).__name__ in ("FakeTensor", "FunctionalTensor") for tensor in tensors)

@@ -1,0 +1,21 @@
+// Parts that several reports share, as JSON.
+#pragma once
+
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "estimate/report.h"
+
+namespace qlp {
+
+nlohmann::ordered_json figures_json(const LedgerFigures& figures);
+nlohmann::ordered_json categories_json(const CategoryBytes& categories);
+nlohmann::ordered_json peak_json(const PeakReport& peak);
+/// The largest forty.
+nlohmann::ordered_json inventory_json(const std::vector<InventoryItem>& items);
+/// A term outside the framework's allocator each.
+nlohmann::ordered_json outside_json(const std::vector<OutsideTerm>& terms);
+nlohmann::ordered_json diagnostics_json(const Diagnostics& diagnostics);
+
+}  // namespace qlp
