@@ -13,6 +13,7 @@
 #include "app/stamp.h"
 #include "app/terminal.h"
 #include "app/verify_gpu.h"
+#include "app/verify_rank.h"
 #include "base/text.h"
 #include "config/machine_file.h"
 #include "estimate/estimate.h"
@@ -151,7 +152,11 @@ ExitCode fail(const std::string& message, ExitCode code) {
 
 ExitCode run_command(const VerifyArguments& arguments) {
   const CommonArguments& common = arguments.common;
-  if (arguments.as_rank) return fail("--as-rank: this build has no device code", ExitCode::environment);
+  if (arguments.as_rank) {
+    auto document = read_job_input(arguments.job, common);
+    if (!document) return ExitCode::bad_input;
+    return run_as_rank(request_of(arguments, document->job), arguments, *arguments.as_rank);
+  }
   const auto launched = launched_rank(environment_of_process());
   if (!launched) {
     show_diagnostics(launched.error(), common);

@@ -67,6 +67,24 @@ class CudaGpu final : public Gpu {
     return out;
   }
 
+  void warm_up() override {
+    constexpr std::int64_t kSide = 64;
+    constexpr std::int64_t kBytes = kSide * kSide * 2;
+    const Compute computes = compute();
+    void* data = nullptr;
+    check(cudaMalloc(&data, 3 * kBytes), "taking memory for a first product");
+    const auto matrix = [&](int place) {
+      return Array{static_cast<std::byte*>(data) + place * kBytes,
+                   DType::bfloat16,
+                   {kSide, kSide},
+                   contiguous_strides({kSide, kSide})};
+    };
+    for (int place : {0, 1}) computes.kernels->fill(0, matrix(place), 1);
+    computes.kernels->gemm(0, matrix(2), matrix(0), matrix(1), 1, 0);
+    streams_.finish(0);
+    check(cudaFree(data), "giving back memory");
+  }
+
   std::string make_rendezvous() override { return make_nccl_id(); }
 
   void connect(const GpuWorld& world) override {

@@ -55,14 +55,14 @@ std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
 std::string make_nccl_id() {
   ncclUniqueId id;
   const ncclResult_t status = ncclGetUniqueId(&id);
-  if (status != ncclSuccess) throw GpuFailure(std::string("NCCL's rendezvous: ") + ncclGetErrorString(status));
+  if (status != ncclSuccess) throw CommunicatorFailure(std::string("NCCL's rendezvous: ") + ncclGetErrorString(status));
   return {id.internal, sizeof id.internal};
 }
 
 NcclCommunicator::NcclCommunicator(CudaStreams& streams, const GpuWorld& world, Clock clock)
     : streams_(streams), world_(world), clock_(std::move(clock)) {
   ncclUniqueId id{};
-  if (world.id.size() != sizeof id.internal) throw GpuFailure("a rendezvous that is none of NCCL's");
+  if (world.id.size() != sizeof id.internal) throw CommunicatorFailure("a rendezvous that is none of NCCL's");
   std::memcpy(id.internal, world.id.data(), sizeof id.internal);
   check(cudaMalloc(&token_, sizeof(float)), "taking memory for barriers");
   try {
@@ -110,7 +110,7 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 ncclComm_t NcclCommunicator::of(const RankGroup& group) const {
-  if (aborted_) throw GpuFailure("the communicators have been aborted");
+  if (aborted_) throw CommunicatorFailure("the communicators have been aborted");
   if (group.size == world_.world_size && group.stride == 1) return all_;
   for (const Member& member : members_)
     if (member.group.size == group.size && member.group.stride == group.stride) return member.handle;
@@ -125,8 +125,8 @@ void NcclCommunicator::settle(ncclComm_t handle, ncclResult_t status, const char
     if (status != ncclInProgress) break;
     if (clock_() > deadline) {
       abort_all();
-      throw GpuFailure(std::string(what) + ": the other ranks did not come within " +
-                       std::to_string(world_.timeout.count() / 1000) + " s");
+      throw CommunicatorFailure(std::string(what) + ": the other ranks did not come within " +
+                                std::to_string(world_.timeout.count() / 1000) + " s");
     }
     std::this_thread::sleep_for(kPause);
   }
@@ -137,7 +137,7 @@ void NcclCommunicator::fail(ncclComm_t handle, ncclResult_t status, const char* 
   std::string text = std::string("NCCL, ") + what + ": " + ncclGetErrorString(status);
   if (const char* last = ncclGetLastError(handle); last && *last) text += std::string(" (") + last + ")";
   abort_all();
-  throw GpuFailure(text);
+  throw CommunicatorFailure(text);
 }
 
 void NcclCommunicator::abort_all() {

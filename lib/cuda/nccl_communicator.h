@@ -13,8 +13,8 @@
 
 namespace qlp {
 
-/// All functions throw GpuFailure: on NCCL's errors, also those that it finds later, and when the other ranks do not
-/// come within the timeout. After a failure the communicators are aborted, not finished.
+/// All functions throw CommunicatorFailure: on NCCL's errors, also those that it finds later, and when the other ranks
+/// do not come within the timeout. After a failure the communicators are aborted, not finished.
 class NcclCommunicator final : public Communicator {
  public:
   using Clock = std::function<std::chrono::milliseconds()>;

@@ -52,11 +52,15 @@ class Gpu {
   virtual ~Gpu() = default;
 
   virtual const GpuFacts& facts() const = 0;
+  /// May be called on any thread.
   virtual GpuMemory memory() = 0;
 
   virtual SegmentSource& segments() = 0;
   /// Kernels, streams, and after connect() the communicator. Makes streams and handles when they are first used.
   virtual Compute compute() = 0;
+
+  /// Makes the handles of the libraries, and runs a first product on memory of its own, which is given back.
+  virtual void warm_up() = 0;
 
   /// Any bytes, by which the ranks find rank 0 that makes them.
   virtual std::string make_rendezvous() = 0;
