@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -50,7 +51,8 @@ class Bench {
  private:
   CpuKernels host_;
   CudaStreams streams_;
-  CudaKernels device_{streams_, nullptr, host_};
+  std::unique_ptr<MatrixProducts> products_ = make_products(streams_);
+  CudaKernels device_{streams_, products_.get(), host_};
   std::uint64_t sequence_ = 0;
 };
 

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Ranks on the null GPU: our CUDA and NCCL code to the letter, on books instead of a GPU.
+
+Every plan allocates and reserves what the dry run says, to the byte, and gives all of it back; what fails ends the run
+with the exit status that was promised. A build without device code says so.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PROGRAM = Path(os.environ["QLORA_PLAN"]).resolve()
+LIBRARY = PROGRAM.parent.parent / "lib/qlora-plan/libqlora_cuda.so"
+RUNS = [
+    ("configs/tiny-qlora.yaml", 1, "single"),
+    ("configs/llama-3.1-8b-qlora.yaml", 1, "single"),
+    ("configs/tiny-full.yaml", 2, "ddp"),
+    ("configs/tiny-full.yaml", 2, "zero1"),
+    ("configs/tiny-full.yaml", 4, "zero2"),
+    ("configs/tiny-full.yaml", 4, "fsdp1-full-shard"),
+    ("configs/tiny-full.yaml", 4, "fsdp1-hybrid-shard"),
+    ("configs/tiny-full.yaml", 8, "fsdp2"),
+]
+FAILURES = [  # environment, exit status, what the report says
+    ({"NULLGPU_FAIL": "cudaMalloc:4+"}, 1, "out_of_memory"),
+    ({"NULLGPU_BYTES": "20000000"}, 1, "out_of_memory"),
+    ({"NULLGPU_FAIL": "ncclCommInitRankConfig:1"}, 3, "communicator_failed"),
+    ({"NULLGPU_FAIL": "ncclReduceScatter:2"}, 3, "communicator_failed"),
+    ({"NULLGPU_FAIL": "ncclCommGetAsyncError:2"}, 3, "communicator_failed"),
+    ({"NULLGPU_FAIL": "cublasLtMatmul:5"}, 3, "device_failed"),
+    ({"NULLGPU_FAIL": "cudaStreamCreateWithFlags:2"}, 3, "device_failed"),
+]
+
+
+def verify(job, gpus, plan, environment):
+    command = [PROGRAM, "verify", job, "--device", "null", "--gpus", str(gpus), "--plan", plan, "--json", "--timeout", "30"]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=120)
+
+
+def check_run(job, gpus, plan):
+    with tempfile.TemporaryDirectory() as folder:
+        run = verify(job, gpus, plan, {"NULLGPU_REPORT": folder + "/%p.json"})
+        if run.returncode != 0:
+            yield f"exit status {run.returncode}: {run.stderr}"
+            return
+        ranks = json.loads(run.stdout)["verification"]["ranks"]
+        if len(ranks) != gpus:
+            yield f"{len(ranks)} ranks"
+        judged = 0
+        for rank in ranks:
+            for figure in rank["figures"]:
+                if figure["name"] not in ("allocated", "reserved"):
+                    continue
+                judged += 1
+                if figure["measured_bytes"] != figure["predicted_bytes"]:
+                    yield f"rank {rank['rank']}: {figure}"
+        if judged < 10 * gpus:
+            yield f"only {judged} figures"
+        books = [json.loads(path.read_text()) for path in Path(folder).iterdir()]
+        used = [book for book in books if book["launches"] > 0]
+        if len(used) != gpus:
+            yield f"{len(used)} processes used a GPU"
+        for book in used:
+            device = book["devices"][0]
+            if device["used_bytes"] != 0 or device["mallocs"] != device["frees"]:
+                yield f"memory that was not given back: {device}"
+            if gpus > 1 and sum(c["collectives"] for c in book["communicators"]) < 4:
+                yield f"hardly a collective: {book['communicators']}"
+            if book["unimplemented"]:
+                yield f"not on the null GPU: {book['unimplemented']}"
+
+
+def check_failure(environment, status, end):
+    run = verify("configs/tiny-full.yaml", 2, "fsdp2", environment)
+    if run.returncode != status:
+        yield f"exit status {run.returncode}: {run.stderr}"
+    elif end not in [rank["end"] for rank in json.loads(run.stdout)["verification"]["ranks"]]:
+        yield f"no rank is {end}: {run.stdout[-2000:]}"
+
+
+def main():
+    if not LIBRARY.exists():
+        run = verify("configs/tiny-full.yaml", 2, "fsdp2", {})
+        if run.returncode == 3 and "no device code" in run.stderr:
+            return 0
+        print(f"without device code: exit status {run.returncode}: {run.stderr}")
+        return 1
+    findings = [f"{run}: {text}" for run in RUNS for text in check_run(*run)]
+    findings += [f"{failure}: {text}" for failure in FAILURES for text in check_failure(*failure)]
+    print("\n".join(findings))
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
