@@ -180,7 +180,7 @@ QLP_EXPORT int cudaDeviceFlushGPUDirectRDMAWrites(int, int) {
 }
 
 QLP_EXPORT int cudaDriverGetVersion(int* version) {
-  return runtime_query(__func__, [&] {
+  return query(__func__, [&] {
     *version = settings().driver_version;
     return ok;
   });

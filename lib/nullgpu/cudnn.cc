@@ -65,7 +65,7 @@ QLP_EXPORT std::size_t cudnnGetCudartVersion() {
 }
 
 QLP_EXPORT int cudnnGetProperty(int type, int* value) {
-  return library(__func__, [&] {
+  return query(__func__, [&] {
     const auto version = static_cast<int>(cudnnGetVersion());  // 91002, and 8902 before 9.0
     const int major = version >= 90000 ? version / 10000 : version / 1000;
     const int minor = version >= 90000 ? version / 100 % 100 : version / 100 % 10;

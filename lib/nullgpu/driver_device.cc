@@ -19,7 +19,7 @@ QLP_EXPORT int cuInit(unsigned) {
 }
 
 QLP_EXPORT int cuDriverGetVersion(int* version) {
-  return driver(__func__, [&] {
+  return query(__func__, [&] {
     *version = settings().driver_version;
     return ok;
   });

@@ -9,7 +9,8 @@
 
 namespace nullgpu {
 
-/// The process has used the GPU: it writes a report when it ends, and what it forks cannot use the GPU.
+/// The process has used the GPU: it writes a report when it ends, and what it forks cannot use the GPU. (Asking NVML or
+/// for a version is no use: programs do that before they fork.)
 void mark_used();
 /// This process was forked from one that had used the GPU: CUDA answers "initialization error" there.
 bool in_forked_child();
@@ -62,6 +63,13 @@ int runtime_query(const char* name, Work&& work) {
 template <class Work>
 int driver(const char* name, Work&& work) {
   return detail::run(name, [&] { return static_cast<int>(work()); });
+}
+
+/// A call that asks without using the GPU.
+template <class Work>
+int query(const char* name, Work&& work) {
+  const int failure = injected_failure(name);
+  return failure != 0 ? failure : static_cast<int>(work());
 }
 
 /// A call of a library, whose statuses are its own.

@@ -48,6 +48,25 @@ struct Mailbox {
   Letter letters[kLetters];
 };
 
+// Ended, or about to be: dead and not yet waited for.
+bool is_gone(int process) {
+  if (process <= 0) {
+    return false;
+  }
+  if (kill(process, 0) != 0 && errno == ESRCH) {
+    return true;
+  }
+  char text[512] = {};
+  const int file = open(("/proc/" + std::to_string(process) + "/stat").c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return false;
+  }
+  const ssize_t n = read(file, text, sizeof text - 1);
+  close(file);
+  const char* const after_name = n > 0 ? std::strrchr(text, ')') : nullptr;
+  return after_name != nullptr && std::strncmp(after_name, ") Z", 3) == 0;
+}
+
 }  // namespace
 
 // Zero pages of a file without a name, once all are there: places of all ranks, then a mailbox for each ordered pair.
@@ -74,8 +93,7 @@ bool Exchange::wait(Ready&& ready) {
     const timespec pause{0, 200000};
     nanosleep(&pause, nullptr);
     for (int r = 0; turn % 256 == 0 && r < size_; ++r) {
-      const int process = shared_->place(r).process.load();
-      if (process > 0 && kill(process, 0) != 0 && errno == ESRCH) {
+      if (is_gone(shared_->place(r).process.load())) {
         return ready();
       }
     }

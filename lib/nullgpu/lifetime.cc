@@ -14,7 +14,8 @@
 namespace nullgpu {
 namespace {
 
-std::atomic<bool> g_watching{false};
+// The process that used the GPU; 0 once its report is written. A child of vfork() shares this memory, and is not it.
+std::atomic<pid_t> g_process{0};
 
 std::string report_path() {
   std::string path = settings().report;
@@ -24,10 +25,11 @@ std::string report_path() {
 
 }  // namespace
 
-void watch_process_end() { g_watching.store(true); }
+void watch_process_end() { g_process.store(getpid()); }
 
 void write_report_at_end() {
-  if (g_watching.exchange(false) && !in_forked_child() && !settings().report.empty()) {
+  pid_t process = getpid();
+  if (g_process.compare_exchange_strong(process, 0) && !settings().report.empty()) {
     nullgpu_write_report(report_path().c_str());
   }
 }

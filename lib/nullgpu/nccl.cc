@@ -210,7 +210,7 @@ void gather(const Communicator& c, const void* in, void* out, std::size_t bytes)
 }  // namespace
 
 QLP_EXPORT int ncclGetVersion(int* version) {
-  return library(__func__, [&] {
+  return query(__func__, [&] {
     *version = settings().nccl_version;
     if (*version == 0 && ask_real<int>("libnccl.so.2", "ncclGetVersion", version) != ok) {
       *version = 22703;

@@ -5,8 +5,9 @@
 //
 // How to start a program on it:
 //   LD_PRELOAD=.../libqlora_nullgpu.so           before all others
-//   LD_LIBRARY_PATH=.../nullgpu-driver:...        links named libcuda.so.1 and libnvidia-ml.so.1, for what names them
-//   as TRITON_LIBCUDA_PATH=.../nullgpu-driver        needed (torch's libcaffe2_nvrtc.so) or links with them (Triton)
+//   LD_LIBRARY_PATH=.../nullgpu-driver:...        links named libcuda.so.1 and libnvidia-ml.so.1, for libraries that
+//                                                need them by these names (torch's libcaffe2_nvrtc.so)
+//   TRITON_LIBCUDA_PATH=.../nullgpu-driver       Triton links with what is there
 // Preloading covers every call by name. dlopen() and dlsym() are interposed too: a driver that a program opens by
 // itself is this one, and a name that this library knows is found here whatever library it is asked of. Programs that
 // carry CUDA's runtime within them (libcudart_static) are not covered: it talks to the driver through tables without
@@ -16,8 +17,8 @@
 //   NULLGPU_DEVICES         how many there are (8). CUDA_VISIBLE_DEVICES is honoured
 //   NULLGPU_NAME            its name (NVIDIA A100-SXM4-80GB)
 //   NULLGPU_SM              compute capability times ten, 80: 70 to 121
-//   NULLGPU_SMS             multiprocessors, NULLGPU_L2_BYTES, NULLGPU_CLOCK_KHZ, NULLGPU_BUS_BITS: by the capability
-//   NULLGPU_MEMORY_KHZ      of the memory
+//   NULLGPU_SMS             multiprocessors; NULLGPU_L2_BYTES, NULLGPU_CLOCK_KHZ, NULLGPU_MEMORY_KHZ, NULLGPU_BUS_BITS:
+//                           each by default that of the best-known GPU of that capability
 //   NULLGPU_BYTES           what cudaMemGetInfo calls total (85092990976): an allocation past it fails as CUDA's does
 //   NULLGPU_NVML_BYTES      what NVML calls total (85899345920)
 //   NULLGPU_CONTEXT_BYTES   taken off that by the first call that makes a context (0)
@@ -27,10 +28,11 @@
 //   NULLGPU_FAIL            NAME:N[=STATUS],...: the Nth call (N+: and all later ones) of an entry point fails, with
 //                           that status instead of its library's out of memory or internal error. cudaMalloc:17
 //   NULLGPU_REPORT          file written at exit by processes that used the GPU; %p is the process id
-//   NULLGPU_RANKS           alone: this process plays its rank, all others are taken to hold what it holds; real: they
-//   are
-//                           processes of this machine, and what is small is really exchanged
+//   NULLGPU_RANKS           alone: this process plays its rank, all others are taken to hold what it holds;
+//                           real: they are processes of this machine, and what is small is really exchanged
 //   NULLGPU_NCCL_VERSION    as ncclGetVersion counts; default: that of the libnccl which is loaded, else 22703
+// Not covered, and refused with "not supported": conditional and child nodes of graphs, arrays and textures, cuDNN's
+// RNNs, multicast objects. Books are those of one process: two on one device do not see each other's memory.
 #pragma once
 
 #include <stddef.h>

@@ -23,7 +23,7 @@ void* handle_of(int index) { return reinterpret_cast<void*>(static_cast<std::int
 
 template <class Answer>
 int of_device(const char* name, const void* device, Answer&& answer) {
-  return library(name, [&] {
+  return query(name, [&] {
     const int index = index_of(device);
     return index < 0 || index >= settings().devices ? kInvalidArgument : static_cast<int>(answer(index));
   });
@@ -74,9 +74,9 @@ int processes(const char* name, const void* device, unsigned* count, Process* ou
 
 }  // namespace
 
-#define QLP_ACCEPT(name)                         \
-  QLP_EXPORT int name() {                        \
-    return library(__func__, [] { return ok; }); \
+#define QLP_ACCEPT(name)                       \
+  QLP_EXPORT int name() {                      \
+    return query(__func__, [] { return ok; }); \
   }
 QLP_ACCEPT(nvmlInit)
 QLP_ACCEPT(nvmlInit_v2)
@@ -96,15 +96,15 @@ QLP_EXPORT const char* nvmlErrorString(int status) {
 }
 
 QLP_EXPORT int nvmlSystemGetDriverVersion(char* text, unsigned room) {
-  return library(__func__, [&] { return put_text(text, room, "595.45.04"); });
+  return query(__func__, [&] { return put_text(text, room, "595.45.04"); });
 }
 
 QLP_EXPORT int nvmlSystemGetNVMLVersion(char* text, unsigned room) {
-  return library(__func__, [&] { return put_text(text, room, "13.595.45.04"); });
+  return query(__func__, [&] { return put_text(text, room, "13.595.45.04"); });
 }
 
 QLP_EXPORT int nvmlSystemGetCudaDriverVersion_v2(int* version) {
-  return library(__func__, [&] {
+  return query(__func__, [&] {
     *version = settings().driver_version;
     return ok;
   });
@@ -113,7 +113,7 @@ QLP_EXPORT int nvmlSystemGetCudaDriverVersion_v2(int* version) {
 QLP_EXPORT int nvmlSystemGetCudaDriverVersion(int* version) { return nvmlSystemGetCudaDriverVersion_v2(version); }
 
 QLP_EXPORT int nvmlDeviceGetCount_v2(unsigned* count) {
-  return library(__func__, [&] {
+  return query(__func__, [&] {
     *count = static_cast<unsigned>(settings().devices);
     return ok;
   });
@@ -122,7 +122,7 @@ QLP_EXPORT int nvmlDeviceGetCount_v2(unsigned* count) {
 QLP_EXPORT int nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(count); }
 
 QLP_EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
-  return library(__func__, [&] {
+  return query(__func__, [&] {
     *device = handle_of(static_cast<int>(index));
     return static_cast<int>(index) < settings().devices ? ok : static_cast<Status>(kInvalidArgument);
   });
@@ -133,7 +133,7 @@ QLP_EXPORT int nvmlDeviceGetHandleByIndex(unsigned index, void** device) {
 }
 
 QLP_EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
-  return library(__func__, [&] {
+  return query(__func__, [&] {
     for (int i = 0; i < settings().devices; ++i) {
       if (std::strcmp(uuid, uuid_text(physical_device(i)).data()) == 0) {
         *device = handle_of(i);
@@ -145,7 +145,7 @@ QLP_EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
 }
 
 QLP_EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char* id, void** device) {
-  return library(__func__, [&] {
+  return query(__func__, [&] {
     for (int i = 0; i < settings().devices; ++i) {
       const auto own = pci_bus_id(physical_device(i));
       const std::size_t given = std::strlen(id);

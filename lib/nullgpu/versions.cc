@@ -21,7 +21,7 @@ int properties(void* out, int device, PropertiesLayout layout) {
 
 // The version with its minor is known to the real library alone; it answers without a driver.
 int runtime_version(int* version, const char* library, int otherwise) {
-  return runtime_query("cudaRuntimeGetVersion", [&] {
+  return query("cudaRuntimeGetVersion", [&] {
     if (ask_real<int>(library, "cudaRuntimeGetVersion", version) != ok || *version / 1000 != otherwise / 1000) {
       *version = otherwise;
     }

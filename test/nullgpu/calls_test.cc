@@ -18,6 +18,9 @@ constexpr int kNotSupported = 801;
 // NOLINTBEGIN(readability-identifier-naming)
 QLP_CALL(int, cudaMallocArray, void**, const void*, std::size_t, std::size_t, unsigned)
 QLP_CALL(int, cublasSgemm_v2, void*)
+QLP_CALL(int, cudaDriverGetVersion, int*)
+QLP_CALL(int, nvmlInit_v2)
+QLP_CALL(int, nvmlDeviceGetCount_v2, unsigned*)
 QLP_CALL(int, cublasXtSgemm, void*)
 QLP_CALL(int, cusolverDnSorgqr_bufferSize, void*, int, int, int, const float*, int, const float*, int*)
 // NOLINTEND(readability-identifier-naming)
@@ -131,5 +134,24 @@ TEST_CASE("nullgpu/calls: the driver's names come by version") {
     QLP_EXPECT(function == entry_point("cuStreamGetCaptureInfo_v3"));
     QLP_EXPECT_EQ(cuGetProcAddress_v2("cuNoSuchThing", &function, 13000, 0, &status), 500);
     QLP_EXPECT_EQ(status, 1);
+  });
+}
+
+TEST_CASE("nullgpu/calls: asking for versions and asking NVML is no use of the GPU") {
+  run({}, [] {
+    int version = 0;
+    unsigned count = 0;
+    QLP_EXPECT_EQ(nvmlInit_v2(), 0);
+    QLP_EXPECT_EQ(nvmlDeviceGetCount_v2(&count), 0);
+    QLP_EXPECT_EQ(count, 8U);
+    QLP_EXPECT_EQ(cudaDriverGetVersion(&version), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      void* p = nullptr;
+      _exit(cudaMalloc(&p, 64) == 0 ? 7 : 8);
+    }
+    int status = 0;
+    QLP_EXPECT_EQ(waitpid(child, &status, 0), child);
+    QLP_EXPECT_EQ(WEXITSTATUS(status), 7);
   });
 }
