@@ -40,7 +40,8 @@ Result<WeightFormat> chosen_format(const SparseWeightsArguments& arguments, cons
       return WeightFormat{AwqFormat{packed}};
     case CheckpointFormat::bnb_4bit: {
       const QuantizationSpec usual{.double_quant = true, .compute_dtype = dtype};
-      return WeightFormat{FourBitWeights{source.quantization.value_or(usual)}};
+      const bool given = source.quantization && !source.quantization->eight_bit();
+      return WeightFormat{FourBitWeights{given ? *source.quantization : usual}};
     }
     case CheckpointFormat::plain:
       break;

@@ -13,10 +13,9 @@ constexpr std::array<DType, 6> kStorage{DType::uint8,   DType::int8,    DType::b
                                         DType::float16, DType::float32, DType::float64};
 constexpr std::int64_t kLargestRank = 65536;
 
-constexpr std::array<NotSupported, 6> kOtherQuantTypes{{
-    {"int8", "8-bit bitsandbytes is not planned yet"},
+constexpr std::array<NotSupported, 5> kOtherQuantTypes{{
     {"fp8", "8-bit float weights are not planned yet"},
-    {"int4", "only the bitsandbytes 4-bit types are planned yet"},
+    {"int4", "only the types of bitsandbytes are planned yet"},
     {"gptq", "its weights are buffers, which FSDP cannot shard; not planned yet"},
     {"awq", "its weights are buffers, which FSDP cannot shard; not planned yet"},
     {"mxfp4", "it cannot be trained as it is stored"},
@@ -91,9 +90,17 @@ std::optional<QuantizationSpec> read_quantization_section(const Section& where, 
   MapReader map(where.node, where.place, findings);
   QuantizationSpec spec;
   spec.quant_type = map.choice_or("quant_type", QuantType::nf4, kOtherQuantTypes);
-  spec.double_quant = map.boolean_or("double_quant", false);
-  spec.quant_storage = map.dtype_or("quant_storage", kStorage, DType::uint8);
-  spec.compute_dtype = map.dtype_or("compute_dtype", kFloats, load_dtype);
+  if (spec.eight_bit()) {
+    for (const std::string_view key : {"double_quant", "quant_storage", "compute_dtype"})
+      map.forbid(key, "it is an option of 4-bit weights", "leave it out");
+    spec.quant_storage = DType::int8, spec.compute_dtype = load_dtype;
+    spec.llm_int8_threshold = map.number_or("llm_int8_threshold", {0, 1e6}, spec.llm_int8_threshold);
+  } else {
+    spec.double_quant = map.boolean_or("double_quant", false);
+    spec.quant_storage = map.dtype_or("quant_storage", kStorage, DType::uint8);
+    spec.compute_dtype = map.dtype_or("compute_dtype", kFloats, load_dtype);
+    map.forbid("llm_int8_threshold", "it is an option of quant_type int8", "leave it out");
+  }
   spec.prepare_kbit = map.boolean_or("prepare_kbit", false);
   spec.trl_bf16_cast = map.boolean_or("trl_bf16_cast", false);
   if (spec.trl_bf16_cast && !spec.prepare_kbit)

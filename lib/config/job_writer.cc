@@ -87,9 +87,13 @@ std::string model_text(const JobSpec& job) {
 std::string quantization_text(const QuantizationSpec& q) {
   Lines lines("quantization");
   lines.add("quant_type", q.quant_type);
-  lines.add("double_quant", q.double_quant);
-  lines.add("quant_storage", q.quant_storage);
-  lines.add("compute_dtype", q.compute_dtype);
+  if (q.eight_bit()) {
+    lines.add("llm_int8_threshold", q.llm_int8_threshold);
+  } else {
+    lines.add("double_quant", q.double_quant);
+    lines.add("quant_storage", q.quant_storage);
+    lines.add("compute_dtype", q.compute_dtype);
+  }
   lines.add("prepare_kbit", q.prepare_kbit);
   lines.add("trl_bf16_cast", q.trl_bf16_cast);
   return lines.text();

@@ -206,7 +206,7 @@ class ByRows {
 };
 
 /// bitsandbytes' statistics: a value per block and a table for each weight; with double quantization the values take a
-/// byte, and have statistics of their own, with one table of the process.
+/// byte, and have statistics of their own, with one table of the process. Of 8-bit weights a value per row.
 Bytes quant_state(const JobSpec& job, const Weights& weights, const QuantBehaviour& behaviour) {
   if (!job.quantization) return {};
   constexpr std::int64_t kTable = 16, kNestedTable = 256;
@@ -214,6 +214,10 @@ Bytes quant_state(const JobSpec& job, const Weights& weights, const QuantBehavio
   std::int64_t floats = nested ? kNestedTable : 0, bytes = 0;
   for (const ListedWeight& weight : weights) {
     if (weight.kind != WeightKind::packed) continue;
+    if (job.quantization->eight_bit()) {
+      floats += weight.rows;
+      continue;
+    }
     const std::int64_t blocks = ceil_div(weight.elements, FourBitFormat::kBlocksize);
     floats += kTable + (nested ? 1 + ceil_div(blocks, FourBitFormat::kNestedBlocksize) : blocks);
     if (nested && behaviour.own_statistics) floats += kNestedTable;

@@ -7,6 +7,7 @@
 #include "autograd/engine.h"
 #include "base/rounding.h"
 #include "estimate/attention_rules.h"
+#include "estimate/eight_bit_rules.h"
 #include "estimate/expert_rules.h"
 #include "estimate/fsdp2_plan.h"
 #include "estimate/loss_rules.h"
@@ -110,6 +111,12 @@ FourBitFormat four_bit_format(const QuantizationSpec& spec) {
   return {.double_quant = spec.double_quant, .storage = spec.quant_storage, .nf4 = spec.quant_type == QuantType::nf4};
 }
 
+std::unique_ptr<WeightQuantizer> make_quantizer(const JobSpec& job, const StackProfile& stack) {
+  if (!job.quantization) return nullptr;
+  if (job.quantization->eight_bit()) return std::make_unique<EightBitQuantizer>();
+  return std::make_unique<FourBitQuantizer>(four_bit_format(*job.quantization), stack.quant());
+}
+
 PipelineOptions pipeline_options(const JobSpec& job, std::int64_t rank) {
   const ModelSlice slice = slice_of(job, rank);
   // What goes from stage to stage has the dtype of the residual stream.
@@ -133,7 +140,8 @@ LoadOptions load_options(const JobSpec& job, const ShardingPlan& plan, std::int6
           .keeps_on_host = !first_loads_for_all || rank % job.cluster.gpus_per_node == 0,
           .shards = in_shards ? shard_ranks(job, *fsdp2) : 1,
           .shard = in_shards ? shard_place(job, *fsdp2, rank) : 0,
-          .capacity = job.cluster.gpu.capacity.count()};
+          .capacity = job.cluster.gpu.capacity.count(),
+          .eight_bit = job.quantization && job.quantization->eight_bit()};
 }
 
 void prepare_model(Context& ctx, CausalLm& model, const JobSpec& job, const StackProfile& stack) {
@@ -168,6 +176,7 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
   if (auto refusals = check_attention(job, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_mesh(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_experts(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
+  if (auto refusals = check_eight_bit(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_loss(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_precision(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_optimizer(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
@@ -184,8 +193,7 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
   ctx.autocast.dtype = job.training.autocast_dtype();
   ctx.random = {.seed = machine.seed, .replica = rank};
   {
-    std::optional<FourBitQuantizer> quantizer;
-    if (job.quantization) quantizer.emplace(four_bit_format(*job.quantization), stack.quant());
+    const std::unique_ptr<WeightQuantizer> quantizer = make_quantizer(job, stack);
     const std::unique_ptr<CausalLm> model = std::move(built.value());
     const std::unique_ptr<ShardingRuntime> sharding = std::move(runtime.value());
     model->visit([&](Module& module) { module.set_label(run.modules.intern(module.name())); });
@@ -197,7 +205,7 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
     };
     begin_phase("load");
     const LoadOptions loading = load_options(job, plan, rank, stack);
-    load(ctx, *model, loading, quantizer ? &*quantizer : nullptr, dynamic_cast<ParameterCutter*>(sharding.get()));
+    load(ctx, *model, loading, quantizer.get(), dynamic_cast<ParameterCutter*>(sharding.get()));
     begin_phase("adapter");
     {
       const bool on_gpu =

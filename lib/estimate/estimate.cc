@@ -7,6 +7,7 @@
 #include "estimate/closed_form.h"
 #include "estimate/communication.h"
 #include "estimate/dry_run.h"
+#include "estimate/eight_bit_rules.h"
 #include "estimate/expert_rules.h"
 #include "estimate/host_report.h"
 #include "estimate/ledger.h"
@@ -114,6 +115,7 @@ Report estimate(const JobSpec& job, const EstimateOptions& options) {
   report.parameters = count_parameters(job);
   report.diagnostics = attention_warnings(job, StackProfile(job.stack));
   for (Diagnostic& warning : expert_warnings(job)) report.diagnostics.push_back(std::move(warning));
+  for (Diagnostic& note : eight_bit_notes(job)) report.diagnostics.push_back(std::move(note));
   for (Diagnostic& note : mesh_notes(job)) report.diagnostics.push_back(std::move(note));
   std::vector<const NamedPlan*> plans;
   for (const NamedPlan& plan : job.plans)

@@ -30,6 +30,7 @@ inline Category category_of(const ListedWeight& weight) {
 /// The bias of a 4-bit layer takes on another dtype for good when it is first used (Linear4bit.forward).
 inline DType dtype_in_use(const JobSpec& job, const QuantBehaviour& quant, const ListedWeight& weight) {
   if (!job.quantization || weight.kind != WeightKind::bias) return weight.dtype;
+  if (job.quantization->eight_bit()) return weight.input;
   const bool configured = quant.honours_compute_dtype || weight.input == DType::float16;
   return quant.bias_in_compute_dtype && configured ? job.quantization->compute_dtype : weight.input;
 }

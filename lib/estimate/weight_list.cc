@@ -41,7 +41,8 @@ class Lister {
   }
   DType made_in(bool beside_4bit) const {
     if (!beside_4bit) return float_dtype();
-    if (behaviour_.adapters_in_compute_dtype) return job_.quantization->compute_dtype;
+    if (behaviour_.adapters_in_compute_dtype && !job_.quantization->eight_bit())
+      return job_.quantization->compute_dtype;
     return is_floating(job_.quantization->quant_storage) ? job_.quantization->quant_storage : DType::float32;
   }
   /// The magnitude is a norm of the sum of weight and update, in the wider of their dtypes.
@@ -94,7 +95,10 @@ class Lister {
     const bool adapted = job_.adapter && is_target(*job_.adapter, name, false);
     if (job_.quantization) {
       const DType storage = job_.quantization->quant_storage;
-      add(WeightKind::packed, packed_count(out * in, storage), 1);
+      if (job_.quantization->eight_bit())
+        add(WeightKind::packed, out, in);
+      else
+        add(WeightKind::packed, packed_count(out * in, storage), 1);
       weights_.back().dtype = storage, weights_.back().elements = out * in;
     } else {
       add(WeightKind::matrix, out, in);

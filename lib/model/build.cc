@@ -119,7 +119,9 @@ class Builder {
     const bool adapt = options_.adapter && is_target(*options_.adapter, name, false);
     const std::string base_name = adapt ? name + ".base_layer" : name;
     std::unique_ptr<LinearModule> base;
-    if (options_.quantization)
+    if (options_.quantization && options_.quantization->eight_bit())
+      base = std::make_unique<Linear8bit>(base_name, in, out, bias, options_.quantization->llm_int8_threshold);
+    else if (options_.quantization)
       base = std::make_unique<Linear4bit>(
           base_name, in, out, bias, FourBitCompute{options_.quantization->compute_dtype, options_.quant_behaviour});
     else

@@ -60,4 +60,18 @@ Tensor Linear4bit::forward(Context& ctx, const Tensor& x) {
   });
 }
 
+Linear8bit::Linear8bit(std::string name, std::int64_t in, std::int64_t out, bool bias, double threshold)
+    : LinearModule(ModuleKind::linear_8bit, std::move(name)),
+      weight_(&add_parameter("weight", ParamRole::base_weight, {out, in})),
+      threshold_(threshold) {
+  weight_->quantize = true;
+  if (bias) bias_ = &add_parameter("bias", ParamRole::bias, {out});
+}
+
+Tensor Linear8bit::forward(Context& ctx, const Tensor& x) {
+  return call(ctx, x, [&](const Tensor& input) {
+    return linear_8bit(ctx, input, {weight_->tensor, weight_->quant.get()}, tensor_of(bias_), threshold_);
+  });
+}
+
 }  // namespace qlp

@@ -1,9 +1,10 @@
-// Linear layers, plain and 4-bit (torch.nn, bitsandbytes.nn).
+// Linear layers, plain, 4-bit and 8-bit (torch.nn, bitsandbytes.nn).
 #pragma once
 
 #include "nn/module.h"
 #include "nn/tensor_parallel.h"
 #include "quant/linear_4bit.h"
+#include "quant/linear_8bit.h"
 
 namespace qlp {
 
@@ -49,6 +50,19 @@ class Linear4bit final : public LinearModule {
   Parameter* weight_;
   Parameter* bias_ = nullptr;
   FourBitCompute compute_;
+};
+
+class Linear8bit final : public LinearModule {
+ public:
+  Linear8bit(std::string name, std::int64_t in, std::int64_t out, bool bias, double threshold);
+  Tensor forward(Context& ctx, const Tensor& x) override;
+  Parameter& weight() override { return *weight_; }
+  Parameter* bias() override { return bias_; }
+
+ private:
+  Parameter* weight_;
+  Parameter* bias_ = nullptr;
+  double threshold_;
 };
 
 }  // namespace qlp

@@ -26,7 +26,9 @@ LoraLinear::LoraLinear(std::string full_name, std::unique_ptr<LinearModule> base
 
 Tensor LoraLinear::forward(Context& ctx, const Tensor& x) {
   return call(ctx, x, [&](const Tensor& input) {
-    return base_->kind() == ModuleKind::linear_4bit ? on_4bit(ctx, input) : plain(ctx, input);
+    const ModuleKind kind = base_->kind();
+    return kind == ModuleKind::linear_4bit || kind == ModuleKind::linear_8bit ? on_quantized(ctx, input)
+                                                                              : plain(ctx, input);
   });
 }
 
@@ -65,9 +67,10 @@ Tensor LoraLinear::plain(Context& ctx, const Tensor& input) {
   return to(ctx, result, result_dtype);
 }
 
-Tensor LoraLinear::on_4bit(Context& ctx, const Tensor& input) {
+/// peft/tuners/lora/bnb.py; beside 4-bit weights the result is cloned.
+Tensor LoraLinear::on_quantized(Context& ctx, const Tensor& input) {
   Tensor result = base_->forward(ctx, input);
-  result = clone(ctx, result);
+  if (base_->kind() == ModuleKind::linear_4bit) result = clone(ctx, result);
   const DType result_dtype = result.dtype();
   const bool converts = !ctx.autocast.enabled;
   Tensor x = converts ? to(ctx, input, further_input(ctx, a_->weight().tensor).dtype()) : input;

@@ -35,7 +35,7 @@ class LoraLinear final : public LinearModule {
  private:
   bool drops(const Context& ctx) const { return options_.dropout > 0 && ctx.training; }
   Tensor plain(Context& ctx, const Tensor& x);
-  Tensor on_4bit(Context& ctx, const Tensor& x);
+  Tensor on_quantized(Context& ctx, const Tensor& x);
   /// lora_B(lora_A(dropout(x))) * scaling
   Tensor delta(Context& ctx, const Tensor& x);
   /// DoRA's update of an x that has been through dropout.

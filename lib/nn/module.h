@@ -44,6 +44,7 @@ enum class ModuleKind : std::uint8_t {
   experts,
   linear,
   linear_4bit,
+  linear_8bit,
   lora_linear,
   lora_matrix,
   param_lora,

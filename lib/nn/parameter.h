@@ -21,7 +21,7 @@ struct Parameter {
   ParamRole role = ParamRole::base_weight;
   Shape shape;  ///< of the unquantized weight
   bool trainable = true;
-  bool quantize = false;              ///< stored in 4 bit once loaded
+  bool quantize = false;              ///< stored in 4 or 8 bits once loaded
   LayerMesh mesh = LayerMesh::none;   ///< this is a rank's part of a tensor on that mesh
   std::int64_t fused_parts = 0;       ///< of a stack of experts: how many projections it joins
   Tensor tensor;                      ///< what the forward pass reads: whole, a view of a flat parameter, or a shard

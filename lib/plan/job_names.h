@@ -38,9 +38,10 @@ inline constexpr std::array<EnumName<RopeKind>, 2> kEnumNames<RopeKind>{{
     {RopeKind::longrope, "longrope"},
 }};
 template <>
-inline constexpr std::array<EnumName<QuantType>, 2> kEnumNames<QuantType>{{
+inline constexpr std::array<EnumName<QuantType>, 3> kEnumNames<QuantType>{{
     {QuantType::nf4, "nf4"},
     {QuantType::fp4, "fp4"},
+    {QuantType::int8, "int8"},
 }};
 template <>
 inline constexpr std::array<EnumName<Attention>, 3> kEnumNames<Attention>{{

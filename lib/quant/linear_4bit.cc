@@ -1,24 +1,9 @@
 #include "quant/linear_4bit.h"
 
 #include "autograd/pointwise.h"
-#include "tensor/compute.h"
-#include "tensor/factories.h"
+#include "quant/replace_data.h"
 
 namespace qlp {
-namespace {
-
-/// tensor.data = tensor.data.to(dtype)
-void replace_data(Context& ctx, const Tensor& tensor, DType dtype) {
-  if (ctx.abandoned || !tensor.defined() || tensor.dtype() == dtype) return;
-  const Scoped category(ctx.category, tensor.storage().label().category);
-  const Tensor cast = empty_like(ctx, tensor, dtype, Op::to_copy);
-  copy_into(ctx, cast, tensor);
-  tensor.impl()->storage = cast.impl()->storage;
-  tensor.impl()->dtype = dtype, tensor.impl()->offset = 0;
-}
-
-}  // namespace
-
 Tensor linear_4bit(Context& ctx, const Tensor& input, const FourBitWeight& weight, const Tensor& stored_bias,
                    const FourBitCompute& compute) {
   const QuantBehaviour& behaviour = compute.behaviour;

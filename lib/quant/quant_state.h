@@ -33,7 +33,8 @@ struct QuantState {
   Shape shape;                    ///< of the weight
   DType dtype = DType::bfloat16;  ///< what dequantize gives
   bool double_quant = false;
-  Tensor absmax;         ///< float32 per block, or uint8 with double quant
+  bool eight_bit = false;
+  Tensor absmax;         ///< float32 per block, or uint8 with double quant; of 8-bit weights float32 per row (SCB)
   Tensor code;           ///< 16 float32
   Tensor offset;         ///< float32 scalar, with double quant
   Tensor nested_absmax;  ///< float32 per 256 absmax values, with double quant

@@ -51,12 +51,14 @@ Json model_json(const JobSpec& job) {
 }
 
 Json quantization_json(const QuantizationSpec& quantization) {
-  return {{"quant_type", name_of(quantization.quant_type)},
-          {"double_quant", quantization.double_quant},
-          {"quant_storage", name_of(quantization.quant_storage)},
-          {"compute_dtype", name_of(quantization.compute_dtype)},
-          {"prepare_kbit", quantization.prepare_kbit},
-          {"trl_bf16_cast", quantization.trl_bf16_cast}};
+  Json out{{"quant_type", name_of(quantization.quant_type)},
+           {"double_quant", quantization.double_quant},
+           {"quant_storage", name_of(quantization.quant_storage)},
+           {"compute_dtype", name_of(quantization.compute_dtype)},
+           {"prepare_kbit", quantization.prepare_kbit},
+           {"trl_bf16_cast", quantization.trl_bf16_cast}};
+  if (quantization.eight_bit()) out["llm_int8_threshold"] = quantization.llm_int8_threshold;
+  return out;
 }
 
 Json adapter_json(const AdapterSpec& adapter) {

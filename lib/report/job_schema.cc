@@ -61,7 +61,8 @@ std::string_view job_schema() {
             "quant_type", "double_quant", "quant_storage", "compute_dtype", "prepare_kbit", "trl_bf16_cast"
           ],
           "properties": {
-            "quant_type": {"enum": ["nf4", "fp4"]},
+            "quant_type": {"enum": ["nf4", "fp4", "int8"]},
+            "llm_int8_threshold": {"type": "number", "description": "of int8"},
             "double_quant": {"type": "boolean"},
             "quant_storage": {"type": "string"},
             "compute_dtype": {"type": "string"},

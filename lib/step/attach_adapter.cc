@@ -19,7 +19,7 @@ void cast(Context& ctx, Parameter& parameter, DType dtype) {
 
 /// The dtype in which the matrices beside this weight are made.
 DType adapter_dtype(const Parameter& base, DType compute_dtype, const LoadBehaviour& behaviour) {
-  if (base.quant && behaviour.adapters_in_compute_dtype) return compute_dtype;
+  if (base.quant && !base.quant->eight_bit && behaviour.adapters_in_compute_dtype) return compute_dtype;
   return is_floating(base.tensor.dtype()) ? base.tensor.dtype() : DType::float32;
 }
 

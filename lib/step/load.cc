@@ -32,11 +32,12 @@ void warm_up(Context& ctx, const std::vector<Parameter*>& order, const LoadOptio
   const bool by_name = options.behaviour.loader == Loader::by_name;
   std::uint64_t total = 0;
   for (const Parameter* parameter : order) {
-    // 4.57 takes the head for tied in every model that can tie it; 5 counts half a byte for each quantized weight.
+    // 4.57 takes the head for tied in every model that can tie it; 5 counts what a quantized weight will take.
     if (!by_name && parameter->role == ParamRole::lm_head) continue;
     const std::uint64_t bytes = bytes_of(read_shape(*parameter, options), options.dtype).count();
     if (by_name)
-      total += parameter->quantize ? static_cast<std::uint64_t>(parameter->numel()) / 2 : bytes;
+      total +=
+          parameter->quantize ? static_cast<std::uint64_t>(parameter->numel()) / (options.eight_bit ? 1 : 2) : bytes;
     else  // 4.57 takes several processes for tensor parallelism
       total += in_tp_plan(*parameter) ? bytes / static_cast<std::uint64_t>(options.world_size) : bytes;
   }
@@ -51,7 +52,7 @@ void warm_up(Context& ctx, const std::vector<Parameter*>& order, const LoadOptio
   ctx.device.free(block);
 }
 
-void quantize(Context& ctx, Parameter& parameter, const Tensor& weight, FourBitQuantizer& quantizer) {
+void quantize(Context& ctx, Parameter& parameter, const Tensor& weight, WeightQuantizer& quantizer) {
   QuantizedWeight quantized = quantizer.quantize(ctx, weight);
   parameter.tensor = std::move(quantized.packed);
   parameter.quant = std::make_unique<QuantState>(std::move(quantized.state));
@@ -73,7 +74,7 @@ Tensor stack_experts(Context& ctx, const Parameter& parameter, DType dtype) {
   return parts == 1 ? stacks.front() : empty(ctx, parameter.shape, dtype, Op::parameter);
 }
 
-void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& options, FourBitQuantizer* quantizer) {
+void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& options, WeightQuantizer* quantizer) {
   Tensor weight = parameter.fused_parts ? stack_experts(ctx, parameter, options.dtype)
                                         : empty(ctx, read_shape(parameter, options), options.dtype, Op::parameter);
   fill_initial(ctx, parameter, weight);
@@ -84,7 +85,7 @@ void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& optio
     if (options.behaviour.loader == Loader::by_tensor && plain) ctx.device.empty_cache();
     return;
   }
-  if (options.behaviour.loader != Loader::by_file) {
+  if (options.behaviour.loader != Loader::by_file || options.eight_bit) {
     quantize(ctx, parameter, weight, *quantizer);
     return;
   }
@@ -173,7 +174,7 @@ void dispatch(Context& ctx, CausalLm& model, const LoadOptions& options) {
 
 }  // namespace
 
-void load(Context& ctx, CausalLm& model, const LoadOptions& options, FourBitQuantizer* quantizer,
+void load(Context& ctx, CausalLm& model, const LoadOptions& options, WeightQuantizer* quantizer,
           ParameterCutter* cutter) {
   const Scoped grad_mode(ctx.grad_enabled, false);
   const Scoped category(ctx.category, Category::parameters);

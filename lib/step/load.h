@@ -24,11 +24,12 @@ struct LoadOptions {
   std::int64_t shards = 1,
                shard = 0;      ///< under LoadPath::sharded: into how many parts rows are cut, and this one's place
   std::uint64_t capacity = 0;  ///< bytes of the GPU: the warm-up takes no more than 1.2 GiB less
+  bool eight_bit = false;      ///< quantized weights are, which go to the host and back
 };
 
 /// from_pretrained: weight by weight, quantized as they come where there is a quantizer.
 /// `cutter` is asked where parameters are cut as they come.
-void load(Context& ctx, CausalLm& model, const LoadOptions& options, FourBitQuantizer* quantizer,
+void load(Context& ctx, CausalLm& model, const LoadOptions& options, WeightQuantizer* quantizer,
           ParameterCutter* cutter);
 
 }  // namespace qlp

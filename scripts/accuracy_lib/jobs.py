@@ -76,8 +76,6 @@ def out_of_scope(c):
     """What comes in later versions of the tool."""
     if c["plan"] not in PLANS:
         return f"plan {c['plan']}"
-    if c["quant"] == "int8":
-        return "8-bit quantization"
     return None
 
 
@@ -112,7 +110,9 @@ def from_case(case, versions, shared):
         model["overrides"] = c["overrides"]
     model.update(dtype=c["dtype"], loading="gpu" if c["loader"] == "cuda" else "cpu")
     sections = {"model": model}
-    if c["quant"]:
+    if c["quant"] == "int8":
+        sections["quantization"] = dict(quant_type="int8", prepare_kbit=bool(c["kbit"]))
+    elif c["quant"]:
         sections["quantization"] = dict(quant_type=c["quant"], double_quant=bool(c["dq"]), quant_storage=c["storage"],
                                         compute_dtype=c["dtype"], prepare_kbit=bool(c["kbit"]))
     elif c["kbit"]:

@@ -174,6 +174,15 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by 
     qlora.training.bf16 = false;
     CHECK(grid.check(qlora, "biases in float32 without autocast") > 0);
   }
+  SUBCASE("8-bit weights") {
+    for (const Family family : kAllFamilies) {
+      JobSpec int8 = small_lora_job(small_model(family));
+      int8.quantization = QuantizationSpec{.quant_type = QuantType::int8, .quant_storage = DType::int8};
+      CHECK(grid.check(int8, "int8") > 0);
+      int8.quantization->prepare_kbit = true;
+      CHECK(grid.check(int8, "int8, prepared") > 0);
+    }
+  }
   SUBCASE("SGD keeps nothing, and no clipping no zero") {
     lora.training.optimizer = named_optimizer("sgd");
     lora.training.max_grad_norm = 0;

@@ -1,0 +1,43 @@
+#include "estimate/eight_bit_rules.h"
+
+#include <variant>
+
+#include "base/refusal.h"
+
+namespace qlp {
+
+Diagnostics check_eight_bit(const JobSpec& job, const ShardingPlan& plan) {
+  Diagnostics refusals;
+  if (!job.quantization || !job.quantization->eight_bit()) return refusals;
+  const auto refuse = [&](const char* code, const char* message, const char* key_path, const char* hint) {
+    refusals.push_back(refusal(code, message, key_path, hint));
+  };
+  if (std::holds_alternative<Fsdp1>(plan) || std::holds_alternative<Fsdp2>(plan))
+    refuse("int8-sharded", "FSDP cannot cut 8-bit weights: they are integers, and their scales are no parameters",
+           "quantization.quant_type", "plan ddp, or take nf4 with quant_storage bfloat16");
+  if (std::holds_alternative<Zero>(plan))
+    refuse("int8-zero", "what DeepSpeed does with 8-bit weights is not worked out yet", "quantization.quant_type",
+           "plan ddp, or take nf4");
+  if (!job.adapter)
+    refuse("int8-without-adapter",
+           "'You cannot perform fine-tuning on purely quantized models. Please attach trainable adapters'",
+           "quantization.quant_type", "add an adapter section");
+  if (job.adapter && job.adapter->use_dora)
+    refuse("int8-dora", "DoRA on 8-bit weights is not worked out yet", "adapter.use_dora", "take nf4");
+  if (job.model.experts)
+    refuse("int8-experts", "mixtures of experts with 8-bit weights are not worked out yet", "quantization.quant_type",
+           "take nf4");
+  return refusals;
+}
+
+Diagnostics eight_bit_notes(const JobSpec& job) {
+  if (!job.quantization || !job.quantization->eight_bit() || job.quantization->llm_int8_threshold <= 0) return {};
+  Diagnostic note = refusal("int8-outliers",
+                            "columns of inputs with outliers are copied and multiplied in 16 bits, which depends on "
+                            "values: none are planned",
+                            "quantization.llm_int8_threshold", "");
+  note.severity = Severity::note;
+  return {std::move(note)};
+}
+
+}  // namespace qlp

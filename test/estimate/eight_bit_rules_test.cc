@@ -1,0 +1,87 @@
+#include "estimate/eight_bit_rules.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+#include "estimate/estimate.h"
+#include "estimate/small_jobs.h"
+#include "plan/catalogue.h"
+
+using namespace qlp;
+
+namespace {
+
+JobSpec small_int8_job() {
+  JobSpec job = small_lora_job(small_model(Family::llama));
+  job.quantization = QuantizationSpec{.quant_type = QuantType::int8, .quant_storage = DType::int8};
+  return job;
+}
+
+/// Llama 3.2 1B cut to two layers, 256 tokens, LoRA r 8 on all linear layers, as torch 2.8.0, transformers 4.57.1,
+/// peft 0.18.0 and bitsandbytes 0.50.2 ran it on a null GPU.
+JobSpec two_layers() {
+  JobSpec job;
+  job.model = {.family = Family::llama,
+               .hidden_size = 2048,
+               .intermediate_size = 8192,
+               .num_hidden_layers = 2,
+               .num_attention_heads = 32,
+               .num_key_value_heads = 8,
+               .head_dim = 64,
+               .vocab_size = 128256,
+               .max_position_embeddings = 131072,
+               .tie_word_embeddings = true,
+               .checkpoint_dtype = DType::bfloat16};
+  job.quantization = QuantizationSpec{.quant_type = QuantType::int8, .quant_storage = DType::int8};
+  job.adapter = small_lora();
+  job.adapter->r = 8;
+  job.training.seq_len = 256;
+  job.training.bf16 = true;
+  job.cluster.gpu.capacity = Bytes{std::uint64_t{80} << 30};
+  job.stack = {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
+  job.plans = {{"single", Single{}}};
+  return job;
+}
+
+std::string_view refused(const JobSpec& job, std::string_view plan) {
+  const auto refusals = check_eight_bit(job, find_plan(plan)->plan);
+  return refusals.empty() ? "" : refusals.front().code == "int8-sharded" ? "int8-sharded" : "other";
+}
+
+}  // namespace
+
+TEST_CASE("estimate/eight_bit_rules: integers are for plans that keep weights whole") {
+  const JobSpec job = small_int8_job();
+  CHECK(refused(job, "single").empty());
+  CHECK(refused(job, "ddp").empty());
+  CHECK(refused(job, "fsdp1-full-shard") == "int8-sharded");
+  CHECK(refused(job, "fsdp2") == "int8-sharded");
+  CHECK(refused(job, "zero2") == "other");
+  JobSpec full = job;
+  full.adapter.reset();
+  CHECK(refused(full, "single") == "other");
+}
+
+TEST_CASE("estimate/eight_bit_rules: inputs are kept until the graph goes, as in the real libraries") {
+  const Report report = estimate(two_layers());
+  REQUIRE_MESSAGE(report.plans.front().applicable(), report.plans.front().reason());
+  const auto& phases = report.plans.front().ranks.front().phases;
+  const auto phase = [&](std::string_view name) { return *std::ranges::find(phases, name, &PhaseReport::name); };
+  struct Row {
+    const char* phase;
+    std::uint64_t peak, held;
+  };
+  const Row rows[] = {{"load", 703774720, 647180416},
+                      {"adapter", 649998464, 649998464},
+                      {"micro1.forward", 1040890064, 842741964},
+                      {"micro1.backward", 1105404104, 669855888},
+                      {"micro2.forward", 1055045848, 856897748},
+                      {"micro2.backward", 1119559888, 675491992}};
+  for (const Row& row : rows) {
+    CAPTURE(row.phase);
+    CHECK(phase(row.phase).peak.requested.count() == row.peak);
+    CHECK(phase(row.phase).held.requested.count() == row.held);
+  }
+}
