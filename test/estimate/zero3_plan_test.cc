@@ -73,6 +73,29 @@ TEST_CASE("estimate/zero3_plan: what the oracle records, to the byte") {
   CHECK(run(full, zero3()) == Figures{3'938'987'621, 1'837'607'497});
 }
 
+TEST_CASE("estimate/zero3_plan: float16, optimizers on flat parts and DoRA, as the oracle records them") {
+  JobSpec job = three_layers();
+  job.model.num_hidden_layers = 2;
+  job.training.seq_len = 256;
+  job.training.gradient_checkpointing = GradientCheckpointing::reentrant;
+  job.adapter.emplace();
+  job.adapter->r = 8, job.adapter->all_linear = true, job.adapter->target_modules = {};
+  Zero plan = std::get<Zero>(find_plan("zero3")->plan);
+  plan.zero_force_ds_cpu_optimizer = false;
+  const auto with = [&](const char* optimizer) {
+    job.training.optimizer = named_optimizer(optimizer);
+    return run(job, plan);
+  };
+  CHECK(with("adafactor") == Figures{2'379'610'729, 1'212'739'149});
+  CHECK(with("adamw_bnb_8bit") == Figures{2'379'266'021, 1'212'394'441});
+  CHECK(with("lion_32bit") == Figures{2'379'610'725, 1'212'739'145});
+  job.training.bf16 = false, job.training.fp16 = true;
+  CHECK(with("adamw_torch") == Figures{2'380'315'237, 1'213'443'657});
+  job.training.bf16 = true, job.training.fp16 = false;
+  job.adapter->use_dora = true;
+  CHECK(with("adamw_torch") == Figures{2'380'597'861, 1'213'726'281});
+}
+
 TEST_CASE("estimate/zero3_plan: sizes that are left to the Trainer follow the width of the model") {
   JobSpec job = lora_job();
   Zero plan;
@@ -115,6 +138,14 @@ TEST_CASE("estimate/zero3_plan: what cannot run, or is not worked out, is refuse
     job.model.experts.emplace();
     CHECK(refused(job, plan) == Codes{"not-supported"});
   }
+  SUBCASE("other optimizers, and on the host others than torch's") {
+    job.training.optimizer = named_optimizer("schedule_free_adamw");
+    CHECK(refused(job, plan) == Codes{"zero3-optimizer"});
+    job.training.optimizer = named_optimizer("adafactor");
+    CHECK(refused(job, plan).empty());
+    plan.offload_optimizer.device = OffloadDevice::cpu;
+    CHECK(refused(job, plan) == Codes{"zero3-optimizer"});
+  }
   SUBCASE("16-bit weights without bf16") {
     job.training.bf16 = false;
     CHECK(refused(job, plan) == Codes{"not-supported"});
@@ -125,8 +156,8 @@ TEST_CASE("estimate/zero3_plan: what cannot run, or is not worked out, is refuse
     plan.zero_hpz_partition_size = 8;
     plan.zero_quantized_weights = true;
     plan.offload_param.device = OffloadDevice::nvme;
-    job.adapter->use_dora = true;
-    CHECK(refused(job, plan) == Codes{"zero-nvme", "not-supported", "not-supported", "not-supported"});
+    job.adapter->modules_to_save = {"lm_head"};
+    CHECK(refused(job, plan) == Codes{"zero-nvme", "not-supported", "not-supported", "zero3-modules-to-save"});
   }
 }
 

@@ -82,7 +82,7 @@ class Tables(unittest.TestCase):
 
     def test_what_cannot_be_expressed_is_named_and_crashes_do_not_stop_the_rest(self):
         rows, rest = self.accuracy("\n".join(json.dumps(r) for r in (
-            record("odd", future_key=1), record("crash", seq=666), record("garbage", seq=667), record("later", quant="int8"),
+            record("odd", future_key=1), record("crash", seq=666), record("garbage", seq=667), record("later", plan="tp"),
             {"case": {"id": "bare"}}, record("good"))))
         self.assertEqual({k[0] for k in rows}, {"good"})
         self.assertIn("4 of 6 cases could not be expressed", rest)
