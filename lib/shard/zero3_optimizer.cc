@@ -82,7 +82,7 @@ Zero3Optimizer::Zero3Optimizer(Context& ctx, const std::vector<std::vector<Zero3
 
 std::vector<TrainedTensor> Zero3Optimizer::trained() const {
   std::vector<TrainedTensor> out;
-  for (std::size_t i = 0; i < groups_.size(); ++i) out.push_back({&groups_[i].front()->parameter(), masters_[i]});
+  for (std::size_t i = 0; i < groups_.size(); ++i) out.push_back({&groups_[i].front()->parameter(), masters_[i], true});
   return out;
 }
 

@@ -22,8 +22,8 @@ if seq == 666:
 if seq == 667:
     print("null")
     sys.exit(0)
-if job.get("quantization", {}).get("quant_type") == "int8":
-    print("error: quantization.quant_type: not supported: int8", file=sys.stderr)
+if "tp" in job["plans"]:
+    print("error: plans: no plan is called 'tp'", file=sys.stderr)
     sys.exit(2)
 name = list(job["plans"])[0]
 memory = int(job["cluster"].get("memory", "80000B")[:-1])
