@@ -67,9 +67,9 @@ NcclCommunicator::NcclCommunicator(CudaStreams& streams, const GpuWorld& world, 
   check(cudaMalloc(&token_, sizeof(float)), "taking memory for barriers");
   try {
     ncclConfig_t config = never_blocking();
-    settle(all_,
-           ncclCommInitRankConfig(&all_, static_cast<int>(world.world_size), id, static_cast<int>(world.rank), &config),
-           "making the communicator");
+    const ncclResult_t status =
+        ncclCommInitRankConfig(&all_, static_cast<int>(world.world_size), id, static_cast<int>(world.rank), &config);
+    settle(all_, status, "making the communicator");
     make_groups();
   } catch (...) {
     abort_all();
