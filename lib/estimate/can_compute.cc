@@ -7,6 +7,7 @@
 #include "base/overloaded.h"
 #include "base/refusal.h"
 #include "estimate/zero_plan.h"
+#include "plan/loading.h"
 
 namespace qlp {
 namespace {
@@ -45,6 +46,11 @@ void check_plan(const JobSpec& job, const ShardingPlan& plan, Refusals& refusals
   if (const auto* zero = std::get_if<Zero>(&plan)) check_zero(job, *zero, refusals);
   if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan))
     refusals.add_if(fsdp1->cpu_offload, "FSDP1 with cpu_offload", "plans", "keep shards on the device");
+  if (std::holds_alternative<Fsdp2>(plan))
+    // accelerate sends no weights where some are in 4 bits (fsdp_utils.py, fsdp2_prepare_model: model_has_params4bit).
+    refusals.add_if(load_path(job, plan) == LoadPath::through_gpu,
+                    "4-bit weights that the first rank alone has read, and nobody sends under FSDP2", "model.loading",
+                    "set loading to gpu");
   if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan))
     refusals.add_if(fsdp2->cpu_offload, "FSDP2 with cpu_offload", "plans", "keep shards on the device");
   refusals.add_if(job.training.fp16 && !std::holds_alternative<Single>(plan), "float16 over several ranks",

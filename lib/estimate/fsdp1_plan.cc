@@ -8,6 +8,7 @@
 #include "base/refusal.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/job_names.h"
+#include "plan/loading.h"
 
 namespace qlp {
 namespace {
@@ -203,6 +204,7 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   options.wraps_trained_leaves = job.adapter && !plan.auto_wrap_policy;
   options.wrap_policy = plan.auto_wrap_policy.value_or(WrapPolicy::transformer_based_wrap);
   options.min_num_params = plan.min_num_params;
+  options.syncs_module_states = loading_under(job, plan) == Loading::rank0;
   options.records_collectives = stack.collectives_have_own_stream();
   return options;
 }

@@ -43,6 +43,8 @@ struct Fsdp1Options {
   std::int64_t replicas = 1;
   RankGroup group() const { return {shards ? MeshAxis::dp_shard : MeshAxis::dp_replicate, world_size}; }
   RankGroup replica_group() const { return {MeshAxis::dp_replicate, replicas, world_size}; }
+  /// sync_module_states: each unit is sent by the first rank before it is flattened (RAM-efficient loading).
+  bool syncs_module_states = false;
   /// accelerate turns flat parameters that are trained into float32 after wrapping (accelerator.py, prepare_model).
   bool upcasts_trained = false;
   /// accelerate converts what the model returns, within the root's wrapper (accelerator.py, prepare_model).

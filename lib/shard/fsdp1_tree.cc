@@ -6,6 +6,7 @@
 #include "autograd/engine.h"
 #include "autograd/pointwise.h"
 #include "optim/clip_grad_norm.h"
+#include "shard/coalesced.h"
 #include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
@@ -44,10 +45,23 @@ void Fsdp1Tree::make_unit(Context& ctx, Module& module, bool is_root) {
     if ((!is_leaf || parameter->trainable) && managed_.insert(parameter).second) parameters.push_back(parameter);
   if (parameters.empty()) return;
   for (Parameter* parameter : parameters) parameter->tensor = to_device(ctx, parameter->tensor);
+  if (shared_.options.syncs_module_states) sync_states(ctx, module, parameters);
   auto unit = std::make_unique<Fsdp1Unit>(std::make_unique<FlatParamHandle>(ctx, parameters, shared_.options), shared_,
                                           is_root);
   if (!is_root) module.set_hooks(unit.get());
   by_module_.emplace(&module, std::move(unit));
+}
+
+/// _sync_module_params_and_buffers (_init_utils.py): buffers that have not been sent before, then the parameters.
+void Fsdp1Tree::sync_states(Context& ctx, Module& module, const std::vector<Parameter*>& parameters) {
+  std::vector<Tensor> states;
+  module.visit([&](Module& below) {
+    for (const ModuleBuffer& buffer : below.own_buffers())
+      if (synced_.insert(buffer.tensor).second) states.push_back(*buffer.tensor);
+  });
+  for (const Parameter* parameter : parameters) states.push_back(parameter->tensor);
+  broadcast_coalesced(ctx, states, shared_.options.group());
+  if (shared_.options.hybrid) broadcast_coalesced(ctx, states, shared_.options.replica_group());
 }
 
 /// A unit is on the host while those below it are gathered, and is cloned when they are done.

@@ -42,6 +42,7 @@ class Fsdp1Tree {
 
  private:
   void wrap(Context& ctx, Module& module, const Modules& wrapped);
+  void sync_states(Context& ctx, Module& module, const std::vector<Parameter*>& parameters);
   void make_unit(Context& ctx, Module& module, bool is_root);
   void begin(Context& ctx);
   void begin_backward(Context& ctx);
@@ -52,6 +53,7 @@ class Fsdp1Tree {
   Fsdp1Shared shared_;
   std::unordered_map<const Module*, std::unique_ptr<Fsdp1Unit>> by_module_;
   std::unordered_set<const Parameter*> managed_;
+  std::unordered_set<const Tensor*> synced_;  ///< buffers
   std::vector<Fsdp1Unit*> units_;
   Fsdp1Unit* root_ = nullptr;  ///< none: every parameter is in a unit below
   std::vector<Tensor*> buffers_;
