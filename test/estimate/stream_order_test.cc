@@ -59,9 +59,13 @@ TEST_CASE("estimate/stream_order: FSDP2's streams wait for each other wherever t
 }
 
 TEST_CASE("estimate/stream_order: FSDP1's streams wait for each other wherever they share memory") {
-  for (const ShardingStrategy strategy :
-       {ShardingStrategy::full_shard, ShardingStrategy::shard_grad_op, ShardingStrategy::no_shard})
-    check_order(watched_job(), Fsdp1{.sharding_strategy = strategy, .use_orig_params = true});
+  for (const ShardingStrategy strategy : {ShardingStrategy::full_shard, ShardingStrategy::shard_grad_op,
+                                          ShardingStrategy::no_shard, ShardingStrategy::hybrid_shard}) {
+    CAPTURE(static_cast<int>(strategy));
+    JobSpec job = watched_job();
+    job.cluster.gpus_per_node = 2;  // what a hybrid strategy shards over
+    check_order(job, Fsdp1{.sharding_strategy = strategy, .use_orig_params = true});
+  }
   CHECK(check_order(watched_job(), Fsdp1{.use_orig_params = true}) >= 3);
 }
 
