@@ -4,6 +4,7 @@
 
 #include "autograd/attention.h"
 #include "autograd/attention_options.h"
+#include "autograd/flash_kernel.h"
 #include "autograd/record.h"
 #include "base/rounding.h"
 #include "tensor/factories.h"
@@ -34,44 +35,20 @@ std::int64_t key_splits(std::int64_t blocks, std::int64_t slots, std::int64_t ke
   return 1;
 }
 
+/// Pairs of a query and a key that the kernel looks at.
+std::int64_t pairs_of(const Tensor& q, const Tensor& k, const AttentionOptions& options) {
+  return options.causal ? causal_pairs(q.size(2), options.window) : q.size(2) * k.size(2);
+}
+
 struct FlashBackward final : Node {
   using Node::Node;
   SavedTensor q, k, v, out, lse, seed, offset;
-  std::int64_t window = 0;
-  double scale = 0;
+  AttentionOptions options;
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor qs = q.unpack(ctx), ks = k.unpack(ctx), vs = v.unpack(ctx);
-    const Tensor os = out.unpack(ctx), ls = lse.unpack(ctx);
+    const FlashOutput output{.out = out.unpack(ctx), .lse = lse.unpack(ctx)};
     const Tensor rng = seed.saved() ? seed.unpack(ctx) : Tensor(), off = offset.saved() ? offset.unpack(ctx) : Tensor();
-    const std::int64_t batch = qs.size(0), heads = qs.size(1), kv_heads = ks.size(1), rows = qs.size(2);
-    const std::int64_t columns = ks.size(2), width = qs.size(3);
-    Grads result(3);
-    {
-      const Tensor laid = grads[0].transpose(1, 2);
-      const Tensor grad = laid.contiguous() ? laid : empty(ctx, laid.shape(), laid.dtype(), Op::contiguous);
-      if (!laid.contiguous()) copy_into(ctx, grad, laid);
-      const Tensor out_laid = os.transpose(1, 2);
-      const Tensor output =
-          out_laid.contiguous() ? out_laid : empty(ctx, out_laid.shape(), out_laid.dtype(), Op::contiguous);
-      if (!out_laid.contiguous()) copy_into(ctx, output, out_laid);
-      result[0] = empty_like(ctx, qs, Op::flash_backward);
-      result[1] = empty_like(ctx, ks, Op::flash_backward);
-      result[2] = empty_like(ctx, vs, Op::flash_backward);
-      const std::int64_t padded = round_up(rows, 128);
-      const Tensor softmax_d = empty(ctx, {batch, heads, padded}, DType::float32, Op::flash_backward);
-      const Tensor dq_sum = empty(ctx, {batch, padded, heads, padded_width(width)}, DType::float32, Op::flash_backward);
-      Tensor dk_expanded, dv_expanded;
-      if (kv_heads != heads) {
-        dk_expanded = empty(ctx, {batch, columns, heads, width}, ks.dtype(), Op::flash_backward);
-        dv_expanded = empty(ctx, {batch, columns, heads, width}, vs.dtype(), Op::flash_backward);
-      }
-      if (Kernels* kernels = ctx.kernels(qs))
-        kernels->attention_backward(ctx.stream, array_of(result[0]), array_of(result[1]), array_of(result[2]),
-                                    array_of(grad.transpose(1, 2)), array_of(output.transpose(1, 2)), array_of(ls),
-                                    array_of(qs), array_of(ks), array_of(vs), {},
-                                    attention_options(qs, {}, scale, window));
-    }
-    multiply_pairs(ctx, qs, causal_pairs(rows, window), 5);
+    Grads result = flash_backward(ctx, grads[0], qs, ks, vs, output, options);
     drop_unwanted(*this, result);
     return result;
   }
@@ -82,18 +59,45 @@ struct FlashBackward final : Node {
 
 }  // namespace
 
-Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                       const AttentionBehaviour& behaviour, std::int64_t window, double scale) {
-  const auto node = record<FlashBackward>(ctx, q, k, v);
-  if (node) {
-    node->k.save(ctx, k), node->q.save(ctx, q), node->v.save(ctx, v);
-    node->window = window, node->scale = scale;
+Grads flash_backward(Context& ctx, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v,
+                     const FlashOutput& forward, const AttentionOptions& options) {
+  const std::int64_t batch = q.size(0), heads = q.size(1), kv_heads = k.size(1), rows = q.size(2);
+  const std::int64_t columns = k.size(2), width = q.size(3);
+  Grads result(3);
+  {
+    const Tensor laid = grad_out.transpose(1, 2);
+    const Tensor grad = laid.contiguous() ? laid : empty(ctx, laid.shape(), laid.dtype(), Op::contiguous);
+    if (!laid.contiguous()) copy_into(ctx, grad, laid);
+    const Tensor out_laid = forward.out.transpose(1, 2);
+    const Tensor output =
+        out_laid.contiguous() ? out_laid : empty(ctx, out_laid.shape(), out_laid.dtype(), Op::contiguous);
+    if (!out_laid.contiguous()) copy_into(ctx, output, out_laid);
+    result[0] = empty_like(ctx, q, Op::flash_backward);
+    result[1] = empty_like(ctx, k, Op::flash_backward);
+    result[2] = empty_like(ctx, v, Op::flash_backward);
+    const std::int64_t padded = round_up(rows, 128);
+    const Tensor softmax_d = empty(ctx, {batch, heads, padded}, DType::float32, Op::flash_backward);
+    const Tensor dq_sum = empty(ctx, {batch, padded, heads, padded_width(width)}, DType::float32, Op::flash_backward);
+    Tensor dk_expanded, dv_expanded;
+    if (kv_heads != heads) {
+      dk_expanded = empty(ctx, {batch, columns, heads, width}, k.dtype(), Op::flash_backward);
+      dv_expanded = empty(ctx, {batch, columns, heads, width}, v.dtype(), Op::flash_backward);
+    }
+    if (Kernels* kernels = ctx.kernels(q))
+      kernels->attention_backward(ctx.stream, array_of(result[0]), array_of(result[1]), array_of(result[2]),
+                                  array_of(grad.transpose(1, 2)), array_of(output.transpose(1, 2)),
+                                  array_of(forward.lse), array_of(q), array_of(k), array_of(v), {}, options);
   }
+  multiply_pairs(ctx, q, pairs_of(q, k, options), 5);
+  return result;
+}
+
+FlashOutput flash_forward(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
+                          const AttentionBehaviour& behaviour, const AttentionOptions& options) {
   const std::int64_t batch = q.size(0), heads = q.size(1), rows = q.size(2), width = q.size(3), columns = k.size(2);
   constexpr Op kOp = Op::scaled_dot_product_flash;
-  Tensor out = empty_like(ctx, q, kOp);
-  const Tensor lse = empty(ctx, {batch, heads, rows}, DType::float32, kOp);
-  multiply_pairs(ctx, q, causal_pairs(rows, window), 2);
+  FlashOutput result{.out = empty_like(ctx, q, kOp), .lse = empty(ctx, {batch, heads, rows}, DType::float32, kOp)};
+  multiply_pairs(ctx, q, pairs_of(q, k, options), 2);
 
   const std::int64_t key_block = width <= 64 ? 256 : width <= 128 ? 128 : 64;
   const std::int64_t slots =
@@ -104,23 +108,30 @@ Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Ten
     lse_parts = empty(ctx, {splits, batch, heads, rows}, DType::float32, kOp);
     out_parts = empty(ctx, {splits, batch, heads, rows, padded_width(width)}, DType::float32, kOp);
   }
-  if (Kernels* kernels = ctx.kernels(out))
-    kernels->attention(ctx.stream, array_of(out), array_of(lse), array_of(q), array_of(k), array_of(v), {},
-                       attention_options(q, {}, scale, window));
-  Tensor seed, offset;
+  if (Kernels* kernels = ctx.kernels(result.out))
+    kernels->attention(ctx.stream, array_of(result.out), array_of(result.lse), array_of(q), array_of(k), array_of(v),
+                       {}, options);
   if (behaviour.flash_rng_on_device) {
-    seed = empty(ctx, {2}, DType::int64, kOp);
-    offset = empty(ctx, {}, DType::int64, kOp);
+    result.seed = empty(ctx, {2}, DType::int64, kOp);
+    result.offset = empty(ctx, {}, DType::int64, kOp);
     lse_parts.reset();
   }
   out_parts.reset(), lse_parts.reset();
+  return result;
+}
 
-  set_history(out, node);
+Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
+                       const AttentionBehaviour& behaviour, std::int64_t window, double scale) {
+  const auto node = record<FlashBackward>(ctx, q, k, v);
+  const AttentionOptions options = attention_options(q, {}, scale, window);
+  if (node) node->k.save(ctx, k), node->q.save(ctx, q), node->v.save(ctx, v), node->options = options;
+  FlashOutput output = flash_forward(ctx, q, k, v, behaviour, options);
+  set_history(output.out, node);
   if (node) {
-    node->lse.save_result(ctx, lse), node->out.save_result(ctx, out);
-    if (seed.defined()) node->offset.save_result(ctx, offset), node->seed.save_result(ctx, seed);
+    node->lse.save_result(ctx, output.lse), node->out.save_result(ctx, output.out);
+    if (output.seed.defined()) node->offset.save_result(ctx, output.offset), node->seed.save_result(ctx, output.seed);
   }
-  return out;
+  return output.out;
 }
 
 }  // namespace qlp

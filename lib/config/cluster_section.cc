@@ -44,6 +44,7 @@ Mesh read_mesh(MapReader& map, std::int64_t world_size) {
   mesh.cp = axes.integer_or("cp", {1, kMostRanks}, 1);
   mesh.pp = axes.integer_or("pp", {1, kMostRanks}, 1);
   mesh.ep = axes.integer_or("ep", {1, kMostRanks}, 1);
+  mesh.cp_comm_strategy = axes.choice<CpCommStrategy>("cp_comm_strategy").value_or(mesh.cp_comm_strategy);
   axes.finish();
   if (world_size % mesh.ranks_of_replica() != 0)
     map.refuse("mesh", "mesh-does-not-divide",

@@ -163,8 +163,10 @@ std::string cluster_text(const ClusterSpec& c) {
   if (c.intra_node_bandwidth) lines.raw("intra_node_bandwidth", exact_rate(*c.intra_node_bandwidth));
   lines.raw("inter_node_bandwidth", exact_rate(c.inter_node_bandwidth));
   if (c.mesh != Mesh{})
-    lines.raw("mesh", "{tp: " + text_of(c.mesh.tp) + ", cp: " + text_of(c.mesh.cp) + ", pp: " + text_of(c.mesh.pp) +
-                          ", ep: " + text_of(c.mesh.ep) + "}");
+    lines.raw("mesh",
+              "{tp: " + text_of(c.mesh.tp) + ", cp: " + text_of(c.mesh.cp) + ", pp: " + text_of(c.mesh.pp) +
+                  ", ep: " + text_of(c.mesh.ep) +
+                  (c.mesh.cp > 1 ? ", cp_comm_strategy: " + std::string(name_of(c.mesh.cp_comm_strategy)) : "") + "}");
   lines.raw("used_by_others", exact_size(c.used_by_others));
   if (c.host_memory) lines.raw("host_memory", exact_size(*c.host_memory));
   lines.raw("margin", exact_percent(c.margin));

@@ -98,6 +98,7 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
   options.run.input_requires_grad = job.adapter && training.gradient_checkpointing != GradientCheckpointing::none;
   options.run.behaviour = model_behaviour(job, stack);
   options.tensor_parallel.size = job.cluster.mesh.tp;
+  options.context_parallel.size = job.cluster.mesh.cp;
   if (training.evaluation) options.evaluation = evaluation_options(job, ranks);
   options.evaluation_counts_items = stack.evaluation_counts_items();
   return options;

@@ -82,6 +82,11 @@ std::vector<Communicators> communicators_of(const JobSpec& job, const Fsdp2& pla
     layers.ranks = tp, layers.all_reduce = true;
     all.push_back({layers});
   }
+  if (job.cluster.mesh.cp > 1) {
+    CommunicatorSpec sequence = world;
+    sequence.ranks = job.cluster.mesh.cp;
+    all.push_back({sequence});
+  }
   const auto* size = std::get_if<std::int64_t>(&plan.reshard_after_forward);
   if (size && *size > 1 && *size < ranks) {
     CommunicatorSpec group = world;

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/refusal.h"
+#include "estimate/fsdp2_plan.h"
 #include "model/target_matching.h"
 
 namespace qlp {
@@ -74,6 +75,37 @@ void check_data_parallel(Rules& rules, const ShardingPlan& plan) {
                  "plan fsdp2");
 }
 
+/// torch's context_parallel under accelerate (accelerator.py, _prepare_cp; big_modeling.py,
+/// _attach_context_parallel_hooks of 1.15) and the Trainer (_prepare_context_parallel_inputs of 5.24).
+void check_context_parallel(Rules& rules, const ShardingPlan& plan, const StackProfile& stack) {
+  const JobSpec& job = rules.job;
+  const Mesh& mesh = job.cluster.mesh;
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  if (!stack.shards_layers())
+    rules.refuse("cp-stack",
+                 "context parallelism is planned as transformers 5.23 and newer run it, on torch 2.9 and newer",
+                 "a newer stack");
+  if (!fsdp2)
+    rules.refuse("cp-plan", "accelerate's context parallelism is for FSDP2, whose ranks it shares", "plan fsdp2");
+  if (fsdp2 && fsdp2->hybrid)
+    rules.refuse("cp-hybrid", "context parallelism in a hybrid mesh is not planned yet", "plan fsdp2");
+  if (mesh.tp > 1 || mesh.pp > 1 || mesh.ep > 1)
+    rules.refuse("cp-mesh", "context parallelism beside that of layers, stages or experts is not planned yet",
+                 "cp alone");
+  if (job.training.attention != Attention::sdpa)
+    rules.refuse("cp-attention", "the Trainer takes sdpa alone for context parallelism", "attn_implementation: sdpa");
+  if (job.model.sliding_window)
+    rules.refuse("cp-window", "accelerate refuses layers with a sliding window: their masks would be dropped", "cp: 1");
+  if (job.training.seq_len % (2 * mesh.cp) != 0)
+    rules.refuse("cp-length",
+                 "a sequence of " + std::to_string(job.training.seq_len) + " is not cut into " +
+                     std::to_string(2 * mesh.cp) + " equal pieces, without which torch does not balance the ring",
+                 "a multiple of 2 x cp");
+  if (fsdp2 && precision_of(job, *fsdp2).param_dtype.value_or(job.dtype) == DType::float32)
+    rules.refuse("cp-float32", "a ring of the attention kernel for float32 is not planned yet",
+                 "mixed_precision: bf16");
+}
+
 /// torch.distributed.pipelining (stage.py, schedules.py of 2.14), as torchtitan drives it.
 void check_pipeline(Rules& rules, const ShardingPlan& plan) {
   const JobSpec& job = rules.job;
@@ -101,27 +133,36 @@ void check_pipeline(Rules& rules, const ShardingPlan& plan) {
 Diagnostics check_mesh(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
   const Mesh& mesh = job.cluster.mesh;
   Rules rules{job};
-  if (mesh.cp > 1) rules.refuse("cp", "context parallelism is not planned yet", "cp: 1");
+  if (mesh.cp > 1) check_context_parallel(rules, plan, stack);
   if (mesh.ep > 1) rules.refuse("ep", "expert parallelism is not planned yet", "ep: 1");
   if (mesh.tp > 1) check_tensor_parallel(rules, stack);
   if (mesh.tp > 1) check_data_parallel(rules, plan);
   if (mesh.pp > 1) check_pipeline(rules, plan);
-  if (mesh != Mesh{} && (job.training.evaluation || job.training.saves_model))
-    rules.refuse("mesh-phases", "evaluation and saving of a model that is cut are not planned yet",
-                 "leave training.evaluation and training.save out");
+  if ((mesh.tp > 1 || mesh.pp > 1) && job.training.saves_model)
+    rules.refuse("mesh-phases", "saving a model that is cut is not planned yet", "leave training.save out");
+  if (mesh != Mesh{} && job.training.evaluation)
+    rules.refuse("mesh-phases", "evaluation of a model or sequence that is cut is not planned yet",
+                 "leave training.evaluation out");
   return std::move(rules.found);
 }
 
 ModelSlice slice_of(const JobSpec& job, std::int64_t rank) {
   const Mesh& mesh = job.cluster.mesh;
   const std::int64_t replica = mesh.ranks_of_replica();
-  return {.tp = mesh.tp, .stages = mesh.pp, .stage = place_in(mesh, replica, rank % replica).pp};
+  const bool steps = mesh.cp_comm_strategy == CpCommStrategy::alltoall;
+  return {.tp = mesh.tp,
+          .stages = mesh.pp,
+          .stage = place_in(mesh, replica, rank % replica).pp,
+          .ring = {.ranks = mesh.cp,
+                   .rank = rank / mesh.tp % mesh.cp,
+                   .rotation = steps ? RingRotation::alltoall : RingRotation::allgather}};
 }
 
 std::vector<std::int64_t> distinct_ranks(const JobSpec& job, const ShardingPlan& plan) {
-  std::vector<std::int64_t> ranks{0};
-  if (!std::holds_alternative<Single>(plan)) return ranks;
   const Mesh& mesh = job.cluster.mesh;
+  std::vector<std::int64_t> ranks{0};
+  for (std::int64_t place = 1; place < mesh.cp; ++place) ranks.push_back(place);
+  if (!std::holds_alternative<Single>(plan)) return ranks;
   for (std::int64_t stage = 1; stage < mesh.pp; ++stage) ranks.push_back(stage * mesh.ranks_of_replica() / mesh.pp);
   return ranks;
 }

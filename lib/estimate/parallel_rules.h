@@ -17,7 +17,8 @@ Diagnostics check_mesh(const JobSpec& job, const ShardingPlan& plan, const Stack
 /// What a rank holds of the model.
 ModelSlice slice_of(const JobSpec& job, std::int64_t rank);
 
-/// One rank of each kind that holds or does something else than the others: the first of every stage.
+/// One rank of each kind that holds or does something else than the others: the first of every stage; all that share a
+/// sequence.
 std::vector<std::int64_t> distinct_ranks(const JobSpec& job, const ShardingPlan& plan);
 
 /// Who runs it, where that is not the Trainer.

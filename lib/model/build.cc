@@ -191,7 +191,8 @@ class Builder {
         .sliding = slides(index),
         .window = slides(index) ? *spec_.sliding_window : 0,
         .softcap = spec_.attn_logit_softcapping.value_or(0),
-        .scale = 1 / std::sqrt(spec_.query_pre_attn_scalar.value_or(static_cast<double>(spec_.head_dim)))};
+        .scale = 1 / std::sqrt(spec_.query_pre_attn_scalar.value_or(static_cast<double>(spec_.head_dim))),
+        .ring = options_.slice.ring};
     return std::make_unique<SelfAttention>(name, shape, std::move(p), options_.model_behaviour,
                                            static_cast<std::size_t>(index));
   }

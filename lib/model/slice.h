@@ -3,13 +3,16 @@
 
 #include <cstdint>
 
+#include "autograd/ring_attention.h"
+
 namespace qlp {
 
-/// Tensor parallelism cuts each layer, pipeline parallelism the list of layers.
+/// Tensor parallelism cuts each layer, pipeline parallelism the list of layers; ranks of a ring share each sequence.
 struct ModelSlice {
   std::int64_t tp = 1;  ///< ranks that share each layer
   std::int64_t stages = 1;
   std::int64_t stage = 0;
+  Ring ring = {};
 
   bool first() const { return stage == 0; }
   bool last() const { return stage == stages - 1; }
@@ -19,7 +22,9 @@ struct ModelSlice {
     const std::int64_t rest = layers % stages;
     return stage * (layers / stages) + (stage < rest ? stage : rest);
   }
-  std::int64_t end_layer(std::int64_t layers) const { return ModelSlice{tp, stages, stage + 1}.first_layer(layers); }
+  std::int64_t end_layer(std::int64_t layers) const {
+    return ModelSlice{tp, stages, stage + 1, ring}.first_layer(layers);
+  }
   friend bool operator==(const ModelSlice&, const ModelSlice&) = default;
 };
 

@@ -121,7 +121,9 @@ Tensor SelfAttention::sdpa(Context& ctx, Heads& heads, const Tensor& mask) {
   if (!behaviour_.grouped_attention || mask.defined()) repeat_heads(ctx, named);
   if (behaviour_.contiguous_attention || (behaviour_.attention_rebinds && mask.defined()))
     q = contiguous(ctx, q), k = contiguous(ctx, k), v = contiguous(ctx, v);
-  Tensor out = scaled_dot_product_attention(ctx, q, k, v, mask, behaviour_.attention, shape_.scale);
+  Tensor out = shape_.ring.ranks > 1
+                   ? ring_attention(ctx, q, k, v, shape_.ring, behaviour_.attention)
+                   : scaled_dot_product_attention(ctx, q, k, v, mask, behaviour_.attention, shape_.scale);
   out = transpose(ctx, out, 1, 2);
   return contiguous(ctx, out);
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "autograd/ring_attention.h"
 #include "nn/behaviour.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
@@ -21,7 +22,7 @@ struct LayerInputs {
   Tensor sliding_mask;        ///< as below, of layers with a sliding window
   Tensor mask;                ///< [B, 1, S, S] or none: causal
   Tensor positions;           ///< cache_position and position_ids, kept by checkpointed layers
-  Tensor num_items;           ///< a keyword argument of the loss that travels along
+  Tensor num_items, labels;   ///< keyword arguments of the loss that travel along
   bool narrows_mask = false;  ///< layers with a window narrow the mask themselves
   std::vector<std::pair<Tensor, Tensor>>* cache = nullptr;  ///< keys and values by layer, if a cache is filled
 };
@@ -33,6 +34,7 @@ struct AttentionShape {
   std::int64_t window = 0;  ///< its width
   double softcap = 0;       ///< Gemma 2: scores pass through tanh, times this (eager only); 0: they do not
   double scale = 1;         ///< of scores
+  Ring ring = {};           ///< ranks that share each sequence
 };
 
 /// The projections of one layer; fused families leave out what they do not have.

@@ -90,13 +90,16 @@ Tensor CausalLm::decode(Context& ctx, const Tensor& ids, const Tensor& num_items
   const bool scales_itself = scaling != 0 && options.behaviour.embedding_scales_itself;
   Tensor last_output;
   LayerInputs inputs;
-  inputs.num_items = num_items;
+  inputs.num_items = num_items, inputs.labels = options.shifted_labels;
   Tensor embeds = parts_.embedding
                       ? parts_.embedding->forward(ctx, ids, {options.input_requires_grad, scales_itself ? scaling : 0})
                       : ids;
-  inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::arange);
-  if (options.behaviour.adds_past_length) inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::add);
-  fill_range(ctx, inputs.positions);
+  inputs.positions = options.positions;
+  if (!inputs.positions.defined()) {
+    inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::arange);
+    if (options.behaviour.adds_past_length) inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::add);
+    fill_range(ctx, inputs.positions);
+  }
   make_masks(ctx, embeds, inputs);
   if (options.checkpointing == Checkpointing::none && options.behaviour.fills_cache &&
       (traits_.caches_in_training || !ctx.training)) {
@@ -145,7 +148,9 @@ CausalLmOutput CausalLm::forward(Context& ctx, const Tensor& ids, const Tensor& 
       output.logits = scale(ctx, output.logits, cap);
     }
   }
-  output.loss = causal_lm_loss(ctx, output.logits, labels, {num_items, options.item_count}, options.behaviour);
+  const bool shifted = options.shifted_labels.defined();
+  output.loss = causal_lm_loss(ctx, output.logits, shifted ? options.shifted_labels : labels,
+                               {num_items, options.item_count}, options.behaviour, shifted);
   return output;
 }
 

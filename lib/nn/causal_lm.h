@@ -24,6 +24,9 @@ struct RunOptions {
   double item_count = 1;
   /// What the loss of a micro step counts for in its optimizer step: one over their number, or one.
   double loss_weight = 1;
+  /// Where somebody has cut the sequence: the positions of what is left, and labels that are moved by one already; the
+  /// model uses these.
+  Tensor positions, shifted_labels;
   ModelBehaviour behaviour;
 };
 

@@ -26,13 +26,13 @@ Tensor shifted_labels(Context& ctx, const Tensor& labels, Tensor& padded) {
 }
 
 Tensor causal_lm_loss(Context& ctx, const Tensor& model_logits, const Tensor& model_labels, const ItemNumber& items,
-                      const ModelBehaviour& behaviour) {
+                      const ModelBehaviour& behaviour, bool labels_are_shifted) {
   const Scoped category(ctx.category, Category::logits_and_loss);
   const std::int64_t batch = model_logits.size(0), rows = model_logits.size(1), vocabulary = model_logits.size(2);
   const Tensor wide = to(ctx, model_logits, DType::float32);
   Tensor padded, labels, logits;  // Python's names: the padded labels stay beside the copy that more than one row needs
   if (behaviour.shifts_labels) {
-    labels = shifted_labels(ctx, model_labels, padded);
+    labels = labels_are_shifted ? model_labels : shifted_labels(ctx, model_labels, padded);
     logits = reshape(ctx, wide, {batch * rows, vocabulary});
   } else {
     Tensor shifted = slice(ctx, wide, 1, 0, rows - 1);

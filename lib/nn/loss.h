@@ -26,8 +26,8 @@ Tensor loss_per_item(Context& ctx, const Tensor& sum, const ItemNumber& items, c
 /// what they are cut from.
 Tensor shifted_labels(Context& ctx, const Tensor& labels, Tensor& padded);
 
-/// ForCausalLMLoss: logits [B, S, V], labels [B, S].
+/// ForCausalLMLoss, of labels that somebody has moved by one already or not: logits [B, S, V], labels [B, S].
 Tensor causal_lm_loss(Context& ctx, const Tensor& logits, const Tensor& labels, const ItemNumber& items,
-                      const ModelBehaviour& behaviour);
+                      const ModelBehaviour& behaviour, bool labels_are_shifted = false);
 
 }  // namespace qlp

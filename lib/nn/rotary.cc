@@ -30,9 +30,9 @@ Tensor rotate(Context& ctx, const Tensor& x, const RotaryTables& tables) {
   return add(ctx, straight, turned);
 }
 
-/// cos and sin [1, 1, rows, width]
+/// cos and sin [1 or batch, 1, rows, width]
 RotaryTables over_heads(Context& ctx, const RotaryTables& tables, std::int64_t rows) {
-  const Shape shape{1, 1, rows, tables.cos.size(-1)};
+  const Shape shape{tables.picks_rows ? 1 : tables.cos.size(0), 1, rows, tables.cos.size(-1)};
   RotaryTables wide;
   if (tables.picks_rows) {  // cos[position_ids]
     wide.cos = empty(ctx, shape, tables.cos.dtype(), Op::index_select);
@@ -115,15 +115,15 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
   const Scoped name(ctx.module, label());
   const Scoped grad_mode(ctx.grad_enabled, false);
   call(ctx, Tensor(), [](const Tensor& none) { return none; });  // hooks; none of its results wants a gradient
-  const std::int64_t rows = positions.size(-1), width = shape_.width;
+  const std::int64_t batch = positions.size(0), rows = positions.size(-1), width = shape_.width;
   if (behaviour_.place == RotaryPlace::attention_buffers) return kept_tables(ctx, like, rows);
   if (style_.looks_at_length) look_at_length(ctx);
   Tensor angles, places, frequencies;
   if (by_mul_) {
     places = to(ctx, positions, DType::float32);
     frequencies = to(ctx, inv_freq_, DType::float32);  // a copy where FSDP1 has cast the buffer
-    angles = empty(ctx, {1, rows, width / 2}, DType::float32, Op::mul);
-    if (ctx.kernels(angles)) compute(ctx, Binary::mul, angles, places.view({1, rows, 1}), frequencies);
+    angles = empty(ctx, {batch, rows, width / 2}, DType::float32, Op::mul);
+    if (ctx.kernels(angles)) compute(ctx, Binary::mul, angles, places.view({batch, rows, 1}), frequencies);
     frequencies.reset(), places.reset();
   } else {
     frequencies = to(ctx, inv_freq_, DType::float32);
@@ -131,7 +131,7 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
     const Tensor column = frequencies.view({1, width / 2, 1}), row = places.view({1, 1, rows});
     angles = gemm(ctx, {.tensor = column, .stacked = true}, {.tensor = row, .stacked = true}, DType::float32, Op::bmm);
   }
-  Tensor both = empty(ctx, {1, rows, width}, DType::float32, Op::cat);
+  Tensor both = empty(ctx, {batch, rows, width}, DType::float32, Op::cat);
   if (ctx.kernels(both)) {
     const Tensor half = by_mul_ ? angles : angles.transpose(1, 2);
     for (const std::int64_t start : {std::int64_t{0}, width / 2})

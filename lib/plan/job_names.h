@@ -50,6 +50,11 @@ inline constexpr std::array<EnumName<Attention>, 3> kEnumNames<Attention>{{
     {Attention::flash_attention_2, "flash_attention_2"},
 }};
 template <>
+inline constexpr std::array<EnumName<CpCommStrategy>, 2> kEnumNames<CpCommStrategy>{{
+    {CpCommStrategy::allgather, "allgather"},
+    {CpCommStrategy::alltoall, "alltoall"},
+}};
+template <>
 inline constexpr std::array<EnumName<Loss>, 3> kEnumNames<Loss>{{
     {Loss::plain, "plain"},
     {Loss::liger, "liger"},

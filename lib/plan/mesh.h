@@ -6,11 +6,15 @@
 
 namespace qlp {
 
+/// cp_comm_strategy: how keys and values reach the ranks that share a sequence.
+enum class CpCommStrategy : std::uint8_t { allgather, alltoall };
+
 struct Mesh {
   std::int64_t tp = 1;  ///< ranks that share each layer
   std::int64_t cp = 1;  ///< ranks that share each sequence
   std::int64_t pp = 1;  ///< stages of consecutive layers
   std::int64_t ep = 1;  ///< ranks that share the experts; taken from those of the other axes
+  CpCommStrategy cp_comm_strategy = CpCommStrategy::allgather;
   friend bool operator==(const Mesh&, const Mesh&) = default;
 
   /// Ranks that hold one replica.

@@ -127,6 +127,7 @@ Json cluster_json(const ClusterSpec& cluster) {
     if (!machine->time.empty()) out["machine"].update({{"time", machine->time}, {"host", machine->host}});
   }
   out["mesh"] = {{"tp", cluster.mesh.tp}, {"cp", cluster.mesh.cp}, {"pp", cluster.mesh.pp}, {"ep", cluster.mesh.ep}};
+  if (cluster.mesh.cp > 1) out["mesh"]["cp_comm_strategy"] = name_of(cluster.mesh.cp_comm_strategy);
   if (cluster.intra_node_bandwidth) out["intra_node_bytes_per_second"] = cluster.intra_node_bandwidth->count();
   out["inter_node_bytes_per_second"] = cluster.inter_node_bandwidth.count();
   out["used_by_others_bytes"] = cluster.used_by_others.count();

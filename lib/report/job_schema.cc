@@ -177,7 +177,11 @@ std::string_view job_schema() {
                 "tp": {"type": "integer", "minimum": 1},
                 "cp": {"type": "integer", "minimum": 1},
                 "pp": {"type": "integer", "minimum": 1},
-                "ep": {"type": "integer", "minimum": 1}
+                "ep": {"type": "integer", "minimum": 1},
+                "cp_comm_strategy": {
+                  "enum": ["allgather", "alltoall"],
+                  "description": "how keys and values reach the ranks that share a sequence"
+                }
               }
             },
             "used_by_others_bytes": {"$ref": "#/$defs/bytes"},

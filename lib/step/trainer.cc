@@ -9,6 +9,7 @@
 #include "autograd/engine.h"
 #include "autograd/pointwise.h"
 #include "optim/weight_decay.h"
+#include "step/context_parallel.h"
 #include "step/sample_data.h"
 #include "tensor/arithmetic.h"
 #include "tensor/collective.h"
@@ -116,7 +117,7 @@ double Trainer::label_tokens(std::int64_t batch_size) const {
 }
 
 Tensor Trainer::tokens(Context& ctx, std::int64_t batch_size, std::int64_t micro) const {
-  Tensor out = from_host(ctx, {batch_size, options_.seq_len}, DType::int64);
+  Tensor out = from_host(ctx, {batch_size, options_.seq_len / options_.context_parallel.size}, DType::int64);
   if (ctx.kernels(out)) {
     const SampleId first{.seed = ctx.random.seed,
                          .step = static_cast<std::int64_t>(numbers_.size()),
@@ -174,11 +175,18 @@ void Trainer::micro_step(Context& ctx, std::int64_t micro, bool sync) {
   ++micro_;
   runtime_.begin_micro_step(ctx, sync);
   if (micro_ == 1) begin_phase_("micro1.forward");
+  const SplitBuffers split =
+      split_buffers(ctx, {options_.micro_batch_size, options_.seq_len}, options_.context_parallel);
   Tensor ids = tokens(ctx, options_.micro_batch_size, micro);
   Tensor labels = tokens(ctx, options_.micro_batch_size, micro);
-  Tensor loss = compute_loss(ctx, ids, labels, num_items_, options_.run).loss;
+  RunOptions run = options_.run;
+  if (split.is_split()) {
+    run.shifted_labels = tokens(ctx, options_.micro_batch_size, micro);
+    run.positions = tokens(ctx, options_.micro_batch_size, micro);
+  }
+  Tensor loss = compute_loss(ctx, ids, labels, num_items_, run).loss;
   begin_phase_("micro" + std::to_string(micro_) + ".backward");
-  if (!options_.keeps_inputs) ids.reset(), labels.reset();
+  if (!options_.keeps_inputs) ids.reset(), labels.reset(), run.shifted_labels.reset(), run.positions.reset();
   const double weight = options_.run.loss_weight;
   if (ctx.kernels(loss)) numbers_.back().loss += item(ctx, loss) * weight;
   if (runtime_.steps_in_backward()) {

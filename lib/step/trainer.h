@@ -55,8 +55,9 @@ struct TrainerOptions {
   std::int64_t rank = 0;        ///< among those that have samples of their own
   double learning_rate = 1e-3;  ///< of a run that computes
   std::optional<EvaluationOptions> evaluation;
-  bool evaluation_counts_items = true;      ///< the loss of evaluation is divided by a count too
-  RankGroup tensor_parallel{MeshAxis::tp};  ///< ranks that share each layer, and its batch
+  bool evaluation_counts_items = true;       ///< the loss of evaluation is divided by a count too
+  RankGroup tensor_parallel{MeshAxis::tp};   ///< ranks that share each layer, and its batch
+  RankGroup context_parallel{MeshAxis::cp};  ///< ranks that share each sequence
   PipelineOptions pipeline;
 };
 

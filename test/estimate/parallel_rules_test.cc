@@ -188,8 +188,6 @@ TEST_CASE("estimate/parallel_rules: what is not planned is refused with the reas
   job.stack.transformers = {4, 57, 1};
   CHECK(refusal_of(job, Single{}) == "tp-stack");
   job = two_layers();
-  job.cluster.mesh = {.cp = 2};
-  CHECK(refusal_of(job, Single{}) == "cp");
   job.cluster.mesh = {.ep = 2};
   CHECK(refusal_of(job, Single{}) == "ep");
 }

@@ -1,0 +1,204 @@
+#include "autograd/ring_attention.h"
+
+#include <utility>
+
+#include "autograd/attention_options.h"
+#include "autograd/flash_kernel.h"
+#include "autograd/record.h"
+#include "autograd/ring_rotater.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+// The names are Python's; what they hold, and until when, is what matters here.
+
+constexpr int kRows = 2;  // the dimension of the sequence
+
+Tensor contiguous_copy(Context& ctx, const Tensor& x) {
+  return x.contiguous() ? x : empty(ctx, x.shape(), x.dtype(), Op::contiguous);
+}
+
+Tensor half(const Tensor& x, int which) {
+  const std::int64_t rows = x.size(kRows) / 2;
+  return x.narrow(kRows, which * rows, rows);
+}
+
+/// _partial_update: a copy of which one half is new, or added to.
+Tensor with_new_half(Context& ctx, const Tensor& whole) { return empty(ctx, whole.shape(), whole.dtype(), Op::cat); }
+
+/// torch.cat([key.flatten(), value.flatten()]); what does not lie densely is copied first.
+Tensor joined(Context& ctx, const Tensor& key, const Tensor& value) {
+  const Tensor flat_key = contiguous_copy(ctx, key), flat_value = contiguous_copy(ctx, value);
+  return empty(ctx, {key.numel() + value.numel()}, key.dtype(), Op::cat);
+}
+
+/// What a step of the ring looks at (Note [Context parallelism load balance algorithm for causal masking]).
+enum class Part : std::uint8_t { all, first_keys, second_queries };
+Part part_of(std::int64_t step, const Ring& ring) {
+  if (step == 0) return Part::all;
+  return step <= ring.rank ? Part::first_keys : Part::second_queries;
+}
+
+AttentionOptions options_of(const Tensor& q, Part part) {
+  AttentionOptions options = attention_options(q, {}, 0);
+  options.causal = part == Part::all;
+  return options;
+}
+
+/// _SDPAMerger
+class Merger {
+ public:
+  void step(Context& ctx, const FlashOutput& block, Part part) {
+    const Tensor block_out = empty_like(ctx, block.out, DType::float32, Op::to_copy);
+    if (!out_.defined()) {
+      out_ = block_out, lse_ = block.lse;
+      return;
+    }
+    const bool partial = part == Part::second_queries;
+    Tensor earlier_lse = partial ? half(lse_, 1) : lse_, earlier_out = partial ? half(out_, 1) : out_;
+    // out - sigmoid(block_lse - lse) * (out - block_out)
+    Tensor out, lse;
+    {
+      Tensor weight = empty_for(ctx, block.lse, earlier_lse, DType::float32, Op::sub);
+      weight = empty_like(ctx, weight, Op::softmax);  // of two
+      Tensor difference = empty_for(ctx, earlier_out, block_out, DType::float32, Op::sub);
+      const Tensor product = empty_like(ctx, difference, Op::mul);
+      weight.reset(), difference.reset();
+      out = empty_for(ctx, earlier_out, product, DType::float32, Op::sub);
+    }
+    // lse - logsigmoid(lse - block_lse)
+    {
+      Tensor difference = empty_for(ctx, earlier_lse, block.lse, DType::float32, Op::sub);
+      const Tensor logarithm = empty_like(ctx, difference, Op::log_softmax);
+      difference.reset();
+      lse = empty_for(ctx, earlier_lse, logarithm, DType::float32, Op::sub);
+    }
+    earlier_lse.reset(), earlier_out.reset();
+    lse_ = partial ? with_new_half(ctx, lse_) : lse;
+    out_ = partial ? with_new_half(ctx, out_) : out;
+  }
+  FlashOutput results(Context& ctx, DType dtype) const {
+    return {.out = empty_like(ctx, out_, dtype, Op::to_copy), .lse = lse_};
+  }
+
+ private:
+  Tensor out_, lse_;
+};
+
+FlashOutput ring_forward(Context& ctx, const Tensor& query, const Tensor& k, const Tensor& v, const Ring& ring,
+                         const AttentionBehaviour& behaviour) {
+  Tensor key = contiguous_copy(ctx, k), value = contiguous_copy(ctx, v);
+  const std::int64_t keys = key.numel();
+  const Shape shape = key.shape();
+  Merger merger;
+  RingRotater rotater(ring.group(), ring.rotation);
+  Tensor next_kv, q_, k_, v_;
+  FlashOutput block, first;
+  for (std::int64_t i = 0; i < ring.ranks; ++i) {
+    if (i > 0) {
+      next_kv = rotater.next_buffer();
+      key = next_kv.flat(0, keys).view(shape), value = next_kv.flat(keys, keys).view(shape);
+    }
+    if (i < ring.ranks - 1) {
+      next_kv = joined(ctx, key, value);
+      rotater.exchange(ctx, std::move(next_kv));
+      next_kv.reset();
+    }
+    const Part part = part_of(i, ring);
+    q_ = part == Part::second_queries ? half(query, 1) : query;
+    k_ = part == Part::first_keys ? half(key, 0) : key;
+    v_ = part == Part::first_keys ? half(value, 0) : value;
+    block = flash_forward(ctx, q_, k_, v_, behaviour, options_of(q_, part));
+    if (i == 0) first.seed = block.seed, first.offset = block.offset;
+    merger.step(ctx, block, part);
+  }
+  FlashOutput merged = merger.results(ctx, query.dtype());
+  merged.seed = first.seed, merged.offset = first.offset;
+  return merged;
+}
+
+Grads ring_backward(Context& ctx, const Tensor& grad_out, const Tensor& query, const Tensor& k, const Tensor& v,
+                    const FlashOutput& output, const Ring& ring) {
+  Tensor grad_query = empty_like(ctx, query, DType::float32, Op::zeros);
+  Tensor grad_key = empty_like(ctx, k, DType::float32, Op::zeros);
+  Tensor grad_value = empty_like(ctx, v, DType::float32, Op::zeros);
+  Tensor key = contiguous_copy(ctx, k), value = contiguous_copy(ctx, v);
+  const std::int64_t keys = key.numel();
+  const Shape shape = key.shape();
+  RingRotater kv_rotater(ring.group(), ring.rotation), dkv_rotater(ring.group(), RingRotation::alltoall);
+  Tensor buffer, next_kv, next_grad_kv, q_, k_, v_, dout;
+  FlashOutput out_;
+  Grads grads;
+  for (std::int64_t i = 0; i < ring.ranks; ++i) {
+    if (i > 0) {
+      buffer = kv_rotater.next_buffer();
+      key = buffer.flat(0, keys).view(shape), value = buffer.flat(keys, keys).view(shape);
+    }
+    if (i != ring.ranks - 1) {
+      next_kv = joined(ctx, key, value);
+      kv_rotater.exchange(ctx, next_kv);
+    }
+    const Part part = part_of(i, ring);
+    const bool halves_queries = part == Part::second_queries;
+    q_ = halves_queries ? half(query, 1) : query;
+    k_ = part == Part::first_keys ? half(key, 0) : key;
+    v_ = part == Part::first_keys ? half(value, 0) : value;
+    out_.out = halves_queries ? half(output.out, 1) : output.out;
+    dout = halves_queries ? half(grad_out, 1) : grad_out;
+    out_.lse = halves_queries ? contiguous_copy(ctx, half(output.lse, 1)) : output.lse;
+    grads = flash_backward(ctx, dout, q_, k_, v_, out_, options_of(q_, part));
+    if (i > 0) {
+      next_grad_kv = dkv_rotater.next_buffer();
+      grad_key = next_grad_kv.flat(0, keys).view(shape), grad_value = next_grad_kv.flat(keys, keys).view(shape);
+      if (part == Part::first_keys) {
+        grad_key = with_new_half(ctx, grad_key);
+        grad_value = with_new_half(ctx, grad_value);
+      }
+    }
+    next_grad_kv = joined(ctx, grad_key, grad_value);
+    dkv_rotater.exchange(ctx, next_grad_kv);
+    if (halves_queries) grad_query = with_new_half(ctx, grad_query);
+  }
+  grad_query = empty_like(ctx, grad_query, query.dtype(), Op::to_copy);
+  next_grad_kv = empty_like(ctx, dkv_rotater.next_buffer(), k.dtype(), Op::to_copy);
+  Grads result(3);
+  result[0] = grad_query;
+  result[1] = next_grad_kv.strided(shape, contiguous_strides(shape));
+  result[2] = next_grad_kv.strided(shape, contiguous_strides(shape), keys);
+  return result;
+}
+
+struct RingBackward final : Node {
+  using Node::Node;
+  SavedTensor q, k, v, out, lse, seed, offset;
+  Ring ring;
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor qs = q.unpack(ctx), ks = k.unpack(ctx), vs = v.unpack(ctx);
+    const FlashOutput output{.out = out.unpack(ctx), .lse = lse.unpack(ctx)};
+    const Tensor rng = seed.saved() ? seed.unpack(ctx) : Tensor(), off = offset.saved() ? offset.unpack(ctx) : Tensor();
+    Grads result = ring_backward(ctx, grads[0], qs, ks, vs, output, ring);
+    drop_unwanted(*this, result);
+    return result;
+  }
+  void release() override {
+    k.release(), q.release(), v.release(), lse.release(), out.release(), seed.release(), offset.release();
+  }
+};
+
+}  // namespace
+
+Tensor ring_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Ring& ring,
+                      const AttentionBehaviour& behaviour) {
+  const auto node = record<RingBackward>(ctx, q, k, v);
+  if (node) node->k.save(ctx, k), node->q.save(ctx, q), node->v.save(ctx, v), node->ring = ring;
+  FlashOutput output = ring_forward(ctx, q, k, v, ring, behaviour);
+  set_history(output.out, node);
+  if (node) {
+    node->lse.save_result(ctx, output.lse), node->out.save_result(ctx, output.out);
+    if (output.seed.defined()) node->offset.save_result(ctx, output.offset), node->seed.save_result(ctx, output.seed);
+  }
+  return output.out;
+}
+
+}  // namespace qlp

@@ -1,0 +1,43 @@
+// Buffers that go round the ranks that share a sequence (_AllGatherRotater, _AllToAllRotater of torch's
+// _context_parallel/_attention.py, 2.14).
+#pragma once
+
+#include <utility>
+
+#include "autograd/ring_attention.h"
+#include "tensor/collective.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+
+class RingRotater {
+ public:
+  RingRotater(const RankGroup& group, RingRotation rotation) : group_(group), rotation_(rotation) {}
+
+  /// Starts to give `own` [n] to the others, and holds it until somebody waits for what comes.
+  void exchange(Context& ctx, Tensor own) {
+    const bool gathers = rotation_ == RingRotation::allgather;
+    if (gathers && buffer_.defined()) return;
+    const std::int64_t count = own.numel() * (gathers ? group_.size : 1);
+    buffer_ = empty(ctx, {count}, own.dtype(), gathers ? Op::all_gather : Op::recv);
+    if (gathers) {
+      communicate(ctx, Collective::all_gather, group_, buffer_);
+    } else {
+      communicate(ctx, Collective::send, group_, own);
+      communicate(ctx, Collective::recv, group_, buffer_);
+    }
+    sent_ = std::move(own);
+  }
+  /// Waits. What has come from the rank before: a part of what was gathered.
+  Tensor next_buffer() {
+    sent_.reset();
+    return buffer_;
+  }
+
+ private:
+  RankGroup group_;
+  RingRotation rotation_;
+  Tensor sent_, buffer_;
+};
+
+}  // namespace qlp

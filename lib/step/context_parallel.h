@@ -1,0 +1,23 @@
+// What stays of a batch whose sequences ranks share, while its micro step lasts
+// (torch/distributed/tensor/experimental/_context_parallel/_attention.py, context_parallel; 2.14).
+#pragma once
+
+#include <vector>
+
+#include "tensor/context.h"
+#include "tensor/work.h"
+
+namespace qlp {
+
+/// Tensors that nobody reads: the context manager's names hold them.
+struct SplitBuffers {
+  std::vector<Tensor> shards;
+  Tensor last;
+  bool is_split() const { return !shards.empty(); }
+};
+
+/// The Trainer gives ids, labels, labels moved by one and positions, `batch` [B, S] on the host: each goes to the GPU
+/// whole and is cut there; the piece comes back. Nothing if `group` is one rank.
+SplitBuffers split_buffers(Context& ctx, const Shape& batch, const RankGroup& group);
+
+}  // namespace qlp
