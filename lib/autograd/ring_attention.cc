@@ -92,7 +92,7 @@ FlashOutput ring_forward(Context& ctx, const Tensor& query, const Tensor& k, con
   const std::int64_t keys = key.numel();
   const Shape shape = key.shape();
   Merger merger;
-  RingRotater rotater(ring.group(), ring.rotation);
+  RingRotater rotater(ring, ring.rotation);
   Tensor next_kv, q_, k_, v_;
   FlashOutput block, first;
   for (std::int64_t i = 0; i < ring.ranks; ++i) {
@@ -126,7 +126,7 @@ Grads ring_backward(Context& ctx, const Tensor& grad_out, const Tensor& query, c
   Tensor key = contiguous_copy(ctx, k), value = contiguous_copy(ctx, v);
   const std::int64_t keys = key.numel();
   const Shape shape = key.shape();
-  RingRotater kv_rotater(ring.group(), ring.rotation), dkv_rotater(ring.group(), RingRotation::alltoall);
+  RingRotater kv_rotater(ring, ring.rotation), dkv_rotater(ring, RingRotation::alltoall);
   Tensor buffer, next_kv, next_grad_kv, q_, k_, v_, dout;
   FlashOutput out_;
   Grads grads;

@@ -12,19 +12,19 @@ namespace qlp {
 
 class RingRotater {
  public:
-  RingRotater(const RankGroup& group, RingRotation rotation) : group_(group), rotation_(rotation) {}
+  RingRotater(const Ring& ring, RingRotation rotation) : ring_(ring), rotation_(rotation) {}
 
   /// Starts to give `own` [n] to the others, and holds it until somebody waits for what comes.
   void exchange(Context& ctx, Tensor own) {
     const bool gathers = rotation_ == RingRotation::allgather;
     if (gathers && buffer_.defined()) return;
-    const std::int64_t count = own.numel() * (gathers ? group_.size : 1);
+    const std::int64_t count = own.numel() * (gathers ? ring_.ranks : 1);
     buffer_ = empty(ctx, {count}, own.dtype(), gathers ? Op::all_gather : Op::recv);
     if (gathers) {
-      communicate(ctx, Collective::all_gather, group_, buffer_);
+      all_gather(ctx, ring_.group(), buffer_, own);
     } else {
-      communicate(ctx, Collective::send, group_, own);
-      communicate(ctx, Collective::recv, group_, buffer_);
+      send(ctx, ring_.group(), own, (ring_.rank + 1) % ring_.ranks);
+      recv(ctx, ring_.group(), buffer_, (ring_.rank + ring_.ranks - 1) % ring_.ranks);
     }
     sent_ = std::move(own);
   }
@@ -35,7 +35,7 @@ class RingRotater {
   }
 
  private:
-  RankGroup group_;
+  Ring ring_;
   RingRotation rotation_;
   Tensor sent_, buffer_;
 };

@@ -90,17 +90,27 @@ NamedPlan read_fsdp1(FsdpKeys& keys) {
   return plan;
 }
 
-std::optional<NamedPlan> read_fsdp2(FsdpKeys& keys, MapReader& mesh, std::optional<std::int64_t> ranks) {
+/// Without data parallel ranks of its own context parallelism shards over those that share a sequence.
+void read_context_parallel(MapReader& map, Mesh& mesh) {
+  mesh.cp = map.integer("parallelism_config_cp_size", {1, kMostRanks}).value_or(1);
+  const auto strategy = map.choice<CpCommStrategy>("parallelism_config_cp_comm_strategy");
+  if (mesh.cp > 1) mesh.cp_comm_strategy = strategy.value_or(mesh.cp_comm_strategy);
+}
+
+std::optional<NamedPlan> read_fsdp2(FsdpKeys& keys, MapReader& mesh, LaunchFile& out) {
+  const std::optional<std::int64_t> ranks = out.world_size;
   const bool reshards = keys.boolean("fsdp_reshard_after_forward", true);
   const auto size = [&](std::string_view key) { return mesh.integer(key, {1, kMostRanks}).value_or(1); };
   const std::int64_t replicas = size("parallelism_config_dp_replicate_size");
   const std::int64_t shards = size("parallelism_config_dp_shard_size");
-  for (const std::string_view key : {"parallelism_config_tp_size", "parallelism_config_cp_size"})
-    if (size(key) > 1) mesh.refuse(key, "not-supported", "say it in the job file: cluster.mesh");
-  if (replicas > 1 && ranks && replicas * shards != *ranks)
-    mesh.refuse(
-        "parallelism_config_dp_shard_size", "mesh-does-not-divide",
-        std::to_string(replicas) + " x " + std::to_string(shards) + " is not num_processes, " + std::to_string(*ranks));
+  if (size("parallelism_config_tp_size") > 1)
+    mesh.refuse("parallelism_config_tp_size", "not-supported", "say it in the job file: cluster.mesh");
+  read_context_parallel(mesh, out.mesh);
+  const std::int64_t named = replicas * shards * out.mesh.cp;
+  if ((replicas > 1 || out.mesh.cp > 1) && ranks && named != *ranks)
+    mesh.refuse("parallelism_config_dp_shard_size", "mesh-does-not-divide",
+                "dp_replicate_size x dp_shard_size x cp_size is " + std::to_string(named) + ", not num_processes, " +
+                    std::to_string(*ranks));
   NamedPlan plan = *find_plan(replicas > 1 ? "fsdp2-hsdp" : reshards ? "fsdp2" : "fsdp2-no-reshard");
   auto& fsdp = std::get<Fsdp2>(plan.plan);
   fsdp.reshard_after_forward = reshards;
@@ -116,21 +126,19 @@ std::optional<NamedPlan> read_fsdp2(FsdpKeys& keys, MapReader& mesh, std::option
   return plan;
 }
 
-std::optional<NamedPlan> read_fsdp(MapReader& root, std::optional<std::int64_t> ranks,
-                                   std::optional<bool>& ram_efficient_loading) {
+std::optional<NamedPlan> read_fsdp(MapReader& root, LaunchFile& out) {
   MapReader map(root.take("fsdp_config"), root.place_of("fsdp_config"), root.findings());
   MapReader mesh(root.take("parallelism_config"), root.place_of("parallelism_config"), root.findings());
   FsdpKeys keys(map);
-  ram_efficient_loading = keys.boolean("fsdp_cpu_ram_efficient_loading", true);
+  out.ram_efficient_loading = keys.boolean("fsdp_cpu_ram_efficient_loading", true);
   if (keys.boolean("fsdp_activation_checkpointing", false))
     map.refuse(keys.named("fsdp_activation_checkpointing"), "not-supported",
                "checkpointing by FSDP's own wrapper is not planned", "use the Trainer's gradient_checkpointing");
   constexpr std::array<std::string_view, 2> kVersions{"1", "2"};
   const bool second = keys.word("fsdp_version", kVersions) == 1U;
-  auto plan = second ? read_fsdp2(keys, mesh, ranks) : std::optional{read_fsdp1(keys)};
+  auto plan = second ? read_fsdp2(keys, mesh, out) : std::optional{read_fsdp1(keys)};
   map.finish_foreign(kFsdpWithoutMemory);
-  mesh.finish_foreign(
-      std::array<std::string_view, 2>{"parallelism_config_cp_comm_strategy", "parallelism_config_cp_backend"});
+  mesh.finish_foreign(std::array<std::string_view, 1>{"parallelism_config_cp_backend"});
   return plan;
 }
 
@@ -182,7 +190,7 @@ std::optional<LaunchFile> read_accelerate(const TextNode& root, const std::strin
   const auto type = map.word("distributed_type", kTypes);
   if (type == 0U) plan = find_plan("single");
   if (type == 1U) plan = find_plan("ddp");
-  if (type == 2U) plan = read_fsdp(map, out.world_size, out.ram_efficient_loading);
+  if (type == 2U) plan = read_fsdp(map, out);
   if (type == 3U) plan = read_zero(map, file, files);
   map.finish_foreign(kWithoutMemory);
   if (!plan) return std::nullopt;

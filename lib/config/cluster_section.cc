@@ -35,13 +35,13 @@ std::optional<std::uint32_t> read_compute_capability(MapReader& map) {
 }
 
 /// The rest of world_size is data parallel.
-Mesh read_mesh(MapReader& map, std::int64_t world_size) {
-  Mesh mesh;
+Mesh read_mesh(MapReader& map, const Mesh& fallback, std::int64_t world_size) {
+  Mesh mesh = fallback;
   const auto* node = map.take("mesh");
   if (!node) return mesh;
   MapReader axes(node, map.place_of("mesh"), map.findings());
   mesh.tp = axes.integer_or("tp", {1, kMostRanks}, 1);
-  mesh.cp = axes.integer_or("cp", {1, kMostRanks}, 1);
+  mesh.cp = axes.integer_or("cp", {1, kMostRanks}, fallback.cp);
   mesh.pp = axes.integer_or("pp", {1, kMostRanks}, 1);
   mesh.ep = axes.integer_or("ep", {1, kMostRanks}, 1);
   mesh.cp_comm_strategy = axes.choice<CpCommStrategy>("cp_comm_strategy").value_or(mesh.cp_comm_strategy);
@@ -73,7 +73,7 @@ ClusterSpec read_cluster_section(const Section& where, const LaunchDefaults& def
   }
   spec.gpu.compute_capability = read_compute_capability(map).value_or(spec.gpu.compute_capability);
   spec.world_size = map.integer_or("world_size", {1, kMostRanks}, defaults.world_size);
-  spec.mesh = read_mesh(map, spec.world_size);
+  spec.mesh = read_mesh(map, defaults.mesh, spec.world_size);
   spec.gpus_per_node = map.integer_or("gpus_per_node", {1, 1024}, defaults.gpus_per_node);
   spec.intra_node_bandwidth = map.rate("intra_node_bandwidth");
   spec.inter_node_bandwidth = map.rate("inter_node_bandwidth").value_or(kInterNodeBandwidth);

@@ -45,7 +45,11 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
   if (model.attention_bias || model.mlp_bias)
     rules.refuse("tp-bias", "biases of layers that are cut by input features are not planned yet", "tp: 1");
   if (job.quantization)
-    rules.refuse("tp-quantized", "4-bit weights under tensor parallelism are not planned yet", "tp: 1");
+    rules.refuse(
+        "tp-quantized",  // seen: lora/bnb.py, dispatch_bnb_4bit
+        "4-bit weights under tensor parallelism are DTensors, on which PEFT 0.21 stops: 'DTensor' object has no "
+        "attribute 'compress_statistics'",
+        "tp: 1, or a base that is not quantized");
   if (job.training.loss == Loss::liger) rules.refuse("tp-liger", "Liger's loss reads a whole head", "loss: plain");
   if (!job.adapter) return;
   if (job.adapter->use_dora)
@@ -111,8 +115,11 @@ void check_pipeline(Rules& rules, const ShardingPlan& plan) {
   const JobSpec& job = rules.job;
   const std::int64_t stages = job.cluster.mesh.pp;
   if (!std::holds_alternative<Single>(plan))
-    rules.refuse("pp-plan", "pipeline stages are planned for one replica of the model only, under the plan single",
-                 "plan single, or pp: 1");
+    rules.refuse(
+        "pp-plan",  // configuration_utils.py, _validate_mesh_config
+        "transformers' DistributedConfig refuses pipeline stages beside data parallelism, and other runtimes of "
+        "them are planned for one replica of the model only",
+        "plan single, or pp: 1");
   if (job.model.num_hidden_layers < stages)
     rules.refuse("pp-layers",
                  std::to_string(stages) + " stages of " + std::to_string(job.model.num_hidden_layers) + " layers",
@@ -134,7 +141,12 @@ Diagnostics check_mesh(const JobSpec& job, const ShardingPlan& plan, const Stack
   const Mesh& mesh = job.cluster.mesh;
   Rules rules{job};
   if (mesh.cp > 1) check_context_parallel(rules, plan, stack);
-  if (mesh.ep > 1) rules.refuse("ep", "expert parallelism is not planned yet", "ep: 1");
+  if (mesh.ep > 1)
+    rules.refuse(
+        "ep",
+        "transformers sends tokens to the ranks of their experts: what a rank gets depends on the routing, and "
+        "is not planned yet",
+        "ep: 1");
   if (mesh.tp > 1) check_tensor_parallel(rules, stack);
   if (mesh.tp > 1) check_data_parallel(rules, plan);
   if (mesh.pp > 1) check_pipeline(rules, plan);

@@ -34,11 +34,13 @@ class Writer {
 
   Result<std::string> write() {
     line("compute_environment", "LOCAL_MACHINE");
-    if (job_.cluster.mesh != Mesh{})
+    const Mesh& mesh = job_.cluster.mesh;
+    if (mesh.tp > 1 || mesh.pp > 1 || mesh.ep > 1)
       missing_.push_back(refusal("not-in-accelerate",
-                                 "a mesh of tensor, context, pipeline or expert parallelism is not "
-                                 "exported yet",
-                                 "cluster.mesh", "set it up in the training script"));
+                                 "parallelism of layers, stages or experts is set up where the model is loaded, by "
+                                 "from_pretrained(..., distributed_config=DistributedConfig(...))",
+                                 "cluster.mesh",
+                                 "give DistributedConfig tp_size and fsdp_size in the training script"));
     std::visit([&](const auto& options) { body(options); }, plan_.plan);
     cluster();
     if (has_errors(missing_)) return Unexpected{std::move(missing_)};
@@ -112,11 +114,15 @@ class Writer {
     inner("fsdp_auto_wrap_policy", wraps ? "TRANSFORMER_BASED_WRAP" : "NO_WRAP");
     if (wraps) inner("fsdp_transformer_layer_cls_to_wrap", layer_class(job_.model.family));
     inner("fsdp_offload_params", boolean(fsdp.cpu_offload));
-    if (!fsdp.hybrid) return;
-    const std::int64_t shards = shard_ranks(job_, fsdp);
+    const Mesh& mesh = job_.cluster.mesh;
+    if (!fsdp.hybrid && mesh.cp == 1) return;
+    const std::int64_t shards = shard_ranks(job_, fsdp);  // context parallel ranks among them
     line("parallelism_config", "");
     inner("parallelism_config_dp_replicate_size", std::to_string(job_.cluster.world_size / shards));
-    inner("parallelism_config_dp_shard_size", std::to_string(shards));
+    inner("parallelism_config_dp_shard_size", std::to_string(shards / mesh.cp));
+    if (mesh.cp == 1) return;
+    inner("parallelism_config_cp_size", std::to_string(mesh.cp));
+    inner("parallelism_config_cp_comm_strategy", name_of(mesh.cp_comm_strategy));
   }
   void body(const Zero&) {
     line("distributed_type", "DEEPSPEED");

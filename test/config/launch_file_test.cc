@@ -165,6 +165,21 @@ TEST_CASE("config/launch_file: a mesh is as large as the number of processes") {
   CHECK(findings.has_errors());
 }
 
+TEST_CASE("config/launch_file: ranks that share a sequence are the mesh of the job, unless it says otherwise") {
+  const MemoryFiles files(std::map<std::string, std::string>{
+      {"a.yaml",
+       "distributed_type: FSDP\nnum_processes: 8\nfsdp_config: {fsdp_version: 2}\n"
+       "parallelism_config: {parallelism_config_dp_shard_size: 2, parallelism_config_cp_size: 4,\n"
+       "  parallelism_config_cp_comm_strategy: alltoall}\n"}});
+  const auto taken = read_job(job_text("cluster: {gpu: A100 SXM4 80GB}\nplans: a.yaml\n"), "b.yaml", files);
+  REQUIRE(taken);
+  CHECK(taken->job.cluster.mesh == Mesh{.cp = 4, .cp_comm_strategy = CpCommStrategy::alltoall});
+  const auto own =
+      read_job(job_text("cluster: {gpu: A100 SXM4 80GB, mesh: {cp: 2}}\nplans: a.yaml\n"), "b.yaml", files);
+  REQUIRE(own);
+  CHECK(own->job.cluster.mesh.cp == 2);
+}
+
 TEST_CASE("config/launch_file: the name of a plan is no file") {
   const auto job = read_job(job_text("cluster: {gpu: A100 SXM4 80GB}\nplans: fsdp2\n"), "a.yaml", MemoryFiles());
   REQUIRE_FALSE(job);

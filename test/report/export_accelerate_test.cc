@@ -25,6 +25,17 @@ TEST_CASE("report/export_accelerate: an option without a key is an error that na
   CHECK_FALSE(accelerate_config(job, *find_plan("ddp")));
 }
 
+TEST_CASE("report/export_accelerate: ranks that share a sequence are among those that shard") {
+  JobSpec job = sample_job();
+  job.cluster.world_size = 8;
+  job.cluster.mesh = {.cp = 2, .cp_comm_strategy = CpCommStrategy::alltoall};
+  const auto text = accelerate_config(job, *find_plan("fsdp2"));
+  REQUIRE(text);
+  for (const char* line : {"  parallelism_config_dp_replicate_size: 1\n", "  parallelism_config_dp_shard_size: 4\n",
+                           "  parallelism_config_cp_size: 2\n", "  parallelism_config_cp_comm_strategy: alltoall\n"})
+    CHECK(text->find(line) != std::string::npos);
+}
+
 TEST_CASE("report/export_accelerate: beside DeepSpeed's own file no precision is said, which accelerate refuses") {
   const auto text = accelerate_config(sample_job(), *find_plan("zero2"));
   REQUIRE(text);
