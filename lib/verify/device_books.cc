@@ -39,7 +39,7 @@ DeviceBooks device_books(const RankMeasurement& measured) {
       books.libraries += grown;
     if (reading.point == reading_point::kCublas) books.cublas += grown;
     before = std::max(before, now);
-    books.source = reading.source + (by_process ? ", of this process" : ", less what others held before the run");
+    books.source = by_process ? "NVML, of this process" : reading.source + ", less what others held before the run";
   }
   return books;
 }

@@ -100,7 +100,7 @@ void RunBoard::exchange(const std::vector<RankRecord>& ours, bool failed) {
 void RunBoard::write() {
   Json json{{"token", options_.token}, {"run", run_}, {"sequence", sequence_++}, {"failed", failed_ || failure_}};
   if (!ours_.empty()) json["rank"] = json_of(ours_.front());
-  json["final"] = !ours_.empty() && (failed_ || ours_.front().measurement.has_value());
+  json["final"] = !ours_.empty() && (failed_ || ours_.front().end == RankEnd::finished);
   if (options_.rank == 0) {
     Json roll = Json::object();
     for (const auto& [rank, peer] : peers_) roll[std::to_string(rank)] = peer.token;

@@ -43,7 +43,7 @@ TEST_CASE("verify/device_books: what the driver says of this process is preferre
   CHECK(books.context == 520_MiB);
   CHECK(books.nccl == 500_MiB);
   CHECK_FALSE(books.device_used);
-  CHECK(books.source == "cudaMemGetInfo, of this process");
+  CHECK(books.source == "NVML, of this process");
 }
 
 TEST_CASE("verify/device_books: memory that others give back meanwhile makes no negative term") {
