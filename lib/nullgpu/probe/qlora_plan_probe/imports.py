@@ -4,6 +4,7 @@ import importlib.util
 import sys
 
 _waiting = {}
+problems = []  # functions of a text: who hears that something could not be put into place
 
 
 class _Loader(importlib.abc.Loader):
@@ -23,7 +24,7 @@ class _Loader(importlib.abc.Loader):
         module.__loader__ = self._loader
         self._loader.exec_module(module)
         for function in _waiting.pop(self._name, []):
-            function(module)
+            _call(function, module)
 
     def __getattr__(self, attribute):
         return getattr(self._loader, attribute)
@@ -54,10 +55,19 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
+def _call(function, module):
+    """The program goes on without what cannot be put into place, and the report says so."""
+    try:
+        function(module)
+    except Exception as error:
+        for tell in problems:
+            tell(f"{module.__name__}: {type(error).__name__}: {error}")
+
+
 def after_import(name, function):
     """At once where the module is there already."""
     if name in sys.modules:
-        function(sys.modules[name])
+        _call(function, sys.modules[name])
         return
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())

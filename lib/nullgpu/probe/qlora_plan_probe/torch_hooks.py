@@ -5,6 +5,7 @@ from . import ending, imports, library
 
 
 def install(request, recorder):
+    imports.problems.append(lambda text: recorder.write("problem", message="the probe could not hook " + text))
     imports.after_import("torch", lambda torch: _with_torch(torch, request, recorder))
     if request.plays_rank:
         from . import ranks

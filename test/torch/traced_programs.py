@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""traced_programs.py PYTHON [-k WORD]: programs of different kinds through `qlora-plan trace`, with the torch of PYTHON.
+
+Not among the tests of every change: it needs an environment with a CUDA build of torch (scripts/test --with-torch PYTHON
+runs it). The environment's QLORA_PLAN names the binary. A program whose libraries the environment lacks is named, and
+is no success.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PLAN = os.environ.get("QLORA_PLAN", "qlora-plan")
+PYTHON = os.path.abspath(sys.argv.pop(1))
+
+
+def has(*modules):
+    look = "import importlib.util, sys; sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))"
+    return subprocess.run([PYTHON, "-c", look, *modules], check=False).returncode == 0
+
+
+def needs(*modules):
+    return unittest.skipUnless(has("torch", *modules), f"{PYTHON} has not all of {', '.join(modules)}")
+
+
+def trace(options, program, *words, launcher=()):
+    launch = [PYTHON, *launcher]
+    command = [PLAN, "trace", "--json", *options, "--", *launch, str(HERE / "programs" / program), *words]
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "PATH": f"{os.path.dirname(PYTHON)}:{os.environ['PATH']}"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+class TracedPrograms(unittest.TestCase):
+    maxDiff = None
+
+    def ran(self, options, program, *words, launcher=(), status=0):
+        result = trace(options, program, *words, launcher=launcher)
+        self.assertEqual(result.returncode, status, result.stderr[-4000:])
+        report = json.loads(result.stdout)["trace"]
+        self.assertEqual(report["outcome"], "ran" if status == 0 else "out_of_memory")
+        self.stderr = result.stderr
+        return report
+
+    def phases(self, report):
+        return [phase["name"] for phase in report["ranks"][0]["phases"]]
+
+    def test_a_plain_loop_sees_its_own_counters(self):
+        report = self.ran([], "plain.py")
+        peak = int(self.stderr.split("\npeak ")[-1].split()[0])
+        self.assertEqual(report["ranks"][0]["peak"]["allocated_bytes"], peak)
+        self.assertEqual(self.phases(report)[:6],
+                         ["load", "prepare", "micro1.forward", "micro1.backward", "step1.optimizer", "step1.zero_grad"])
+
+    def test_steps_end_the_program(self):
+        report = self.ran(["--steps", "1"], "plain.py")
+        self.assertIn("step1.optimizer", self.phases(report))
+        self.assertNotIn("step2.optimizer", self.phases(report))
+
+    def test_the_inventory_adds_up_to_the_peak(self):
+        peak = self.ran(["--inventory"], "plain.py")["ranks"][0]["peak"]
+        self.assertEqual(sum(peak["categories"].values()), peak["allocated_bytes"])
+        self.assertGreater(peak["categories"]["optimizer_state"], 0)
+        self.assertGreater(peak["categories"]["workspace"], 0)
+
+    def sharded(self, how):
+        """Two real processes, and either rank played alone: the same to the byte."""
+        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29531"]
+        real = {rank["rank"]: rank for rank in self.ran([], "sharded.py", how, launcher=launcher)["ranks"]}
+        self.assertEqual(sorted(real), [0, 1])
+        for rank in (0, 1):
+            played = self.ran(["--world-size", "2", "--rank", str(rank)], "sharded.py", how)["ranks"][0]
+            self.assertEqual(played["rank"], rank)
+            for figure in ("requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes"):
+                self.assertEqual(played["training_peak"][figure], real[rank]["training_peak"][figure], (how, rank, figure))
+
+    def test_ddp(self):
+        self.sharded("ddp")
+
+    def test_fsdp1(self):
+        self.sharded("fsdp1")
+
+    def test_fsdp2(self):
+        self.sharded("fsdp2")
+
+    def test_a_launcher_starts_the_played_rank_alone(self):
+        options = ["--world-size", "64", "--rank", "63"]
+        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "8"]
+        report = self.ran(options, "sharded.py", "fsdp2", launcher=launcher)
+        self.assertEqual([rank["rank"] for rank in report["ranks"]], [63])
+        report = self.ran(["--world-size", "2", "--rank", "1"], "sharded.py", "ddp", "--spawn")
+        self.assertEqual([rank["rank"] for rank in report["ranks"]], [1])
+
+    def test_torch_compile(self):
+        phases = self.phases(self.ran([], "compiled.py"))
+        self.assertEqual(len([name for name in phases if name.endswith(".backward")]), 3)
+
+    def test_a_grad_scaler_skips_no_step(self):
+        self.ran([], "scaled.py")
+
+    def test_reads(self):
+        answers = self.ran([], "reads.py")["answers"]
+        self.assertTrue(all(answer["place"].split(":")[0].endswith("reads.py") for answer in answers), answers)
+
+    def test_evaluation_and_saving_are_phases(self):
+        phases = self.phases(self.ran([], "evaluated.py"))
+        self.assertIn("evaluation", phases)
+        self.assertIn("save", phases)
+
+    def test_out_of_memory(self):
+        report = self.ran(["--memory", "20GiB"], "full.py", status=1)
+        self.assertIn("CUDA out of memory. Tried to allocate 4.00 GiB.", report["message"])
+        self.assertIn("GPU 0 has a total capacity of 20.00 GiB", report["message"])
+
+    @needs("transformers", "peft")
+    def test_trainer_with_lora(self):
+        self.assertIn("adapter", self.phases(self.ran([], "trainer.py", "lora")))
+
+    @needs("transformers", "peft", "bitsandbytes")
+    def test_trainer_with_qlora(self):
+        peak = self.ran(["--inventory"], "trainer.py", "qlora")["ranks"][0]["peak"]
+        self.assertGreater(peak["categories"]["quant_state"], 0)
+
+    @needs("transformers", "peft", "liger_kernel")
+    def test_liger(self):
+        self.ran([], "trainer.py", "liger")
+
+    @needs("deepspeed")
+    def test_zero2_and_zero3(self):
+        for stage in "23":
+            self.ran(["--world-size", "4", "--rank", "1"], "zero.py", stage)
+
+
+if __name__ == "__main__":
+    unittest.main()
