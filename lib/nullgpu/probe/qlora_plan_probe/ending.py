@@ -10,10 +10,11 @@ from . import library
 _finish = None
 
 
-def install(recorder, phases, parts):
-    """Wraps up the record whichever way the program ends; `parts` have a write() for what they gathered."""
+def install(recorder, phases, parts, alone):
+    """Wraps up the record whichever way the program ends; `parts` have a write() for what they gathered. A rank that is
+    played `alone` leaves at once when all is well: threads of its process groups would look for peers as they go."""
     global _finish
-    state = {"done": False}
+    state = {"done": False, "well": True}
 
     def finish(reason):
         if state["done"] or not recorder.active:
@@ -32,13 +33,27 @@ def install(recorder, phases, parts):
     def on_exception(kind, value, traceback):
         import torch
 
+        state["well"] = False
         memory = isinstance(value, torch.cuda.OutOfMemoryError) or "out of memory" in str(value)[:200].lower()
         recorder.write("exception", type=kind.__name__, message=str(value), out_of_memory=memory)
         excepthook(kind, value, traceback)
 
     sys.excepthook = on_exception
-    atexit.register(finish, "exit")
-    _real_exit = os._exit
+    _real_exit, python_exit = os._exit, sys.exit
+
+    def exit_python(status=None):
+        state["well"] = state["well"] and status in (None, 0)
+        python_exit(status)
+
+    sys.exit = exit_python
+
+    def at_exit():
+        finish("exit")
+        if alone and state["well"] and recorder.active:
+            _flush()
+            _real_exit(0)
+
+    atexit.register(at_exit)
 
     def exit_at_once(status):
         finish("exit")
@@ -53,12 +68,16 @@ def install(recorder, phases, parts):
 def end_now(reason):
     """The program has done what was asked for; nothing of it runs any more."""
     _finish(reason)
+    _flush()
+    os._exit(0)
+
+
+def _flush():
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):
             pass
-    os._exit(0)
 
 
 def rank_of_process():

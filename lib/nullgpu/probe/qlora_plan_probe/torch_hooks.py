@@ -35,7 +35,7 @@ def _with_torch(torch, request, recorder):
 
         parts.append(history.History(request, recorder))
         parts[-1].install(marks)
-    ending.install(recorder, marks, parts)
+    ending.install(recorder, marks, parts, request.plays_rank)
 
 
 def _command_line():
