@@ -11,6 +11,13 @@ from .phases import Phases
 from .section import Refused
 
 
+# Optimizers that the Trainer has no name for.
+OWN_OPTIMIZERS = {
+    "adamw_torch_forloop": lambda: (torch.optim.AdamW, {"lr": 1e-4, "foreach": False, "fused": False}),
+    "muon": lambda: (torch.optim.Muon, {"lr": 1e-4}),
+}
+
+
 def run(whole, asked):
     job, plan_section = whole.section("job"), whole.section("plan")
     if job is None or plan_section is None:
@@ -89,7 +96,7 @@ class Training:
         self.checkpointing = checkpointing or None  # its keyword arguments
         precision = section.take("mixed_precision")
         optimizer = section.take("optimizer")
-        self.loops = optimizer == "adamw_torch_forloop"  # ours: AdamW(foreach=False)
+        self.own_optimizer = OWN_OPTIMIZERS.get(optimizer)
         loss = section.take("loss")
         if loss == "chunked":
             raise Refused("training.loss: chunked is not run here: no library of the stack has it")
@@ -99,10 +106,12 @@ class Training:
             "max_steps": self.steps,
             "bf16": precision == "bf16",
             "fp16": precision == "fp16",
-            "optim": "adamw_torch" if self.loops else optimizer,
+            "optim": "adamw_torch" if self.own_optimizer else optimizer,
             "max_grad_norm": section.take("max_grad_norm"),
             "use_liger_kernel": loss == "liger",
         }
+        if section.take("tf32", False):
+            self.arguments["tf32"] = True
         if section.take("sync_each_batch"):
             self.arguments["accelerator_config"] = {"gradient_accumulation_kwargs": {"sync_each_batch": True}}
         self.evaluation = section.section("evaluation")
@@ -231,8 +240,8 @@ def train(sections, plan, training, checkpoint, phases):
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     count = training.micro_batch_size * training.accumulation * training.ranks * (training.steps + 2)
     options = {}
-    if training.loops:
-        options["optimizer_cls_and_kwargs"] = (torch.optim.AdamW, {"lr": 1e-4, "foreach": False, "fused": False})
+    if training.own_optimizer:
+        options["optimizer_cls_and_kwargs"] = training.own_optimizer()
     # No name here may outlive its use: a parameter that is still referenced is memory that a run without marks frees.
     trainer = make_trainer_class(phases, plan)(
         model=model,
