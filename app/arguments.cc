@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, 4> kExports{"torch", "accelerate", "deeps
 constexpr std::array<std::string_view, 4> kFormats{"plain", "bnb-4bit", "gptq", "awq"};
 constexpr std::array<std::string_view, 3> kFloats{"float32", "float16", "bfloat16"};
 constexpr std::array<std::string_view, 2> kEnvActions{"create", "list"};
+constexpr std::array<std::string_view, 2> kRunners{"own", "torch"};
 constexpr std::array<std::string_view, 3> kDevices{"cpu", "cuda", "null"};
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 
@@ -363,7 +364,8 @@ class CommandLine {
     verify_ = add_command("verify", "Run the step of a plan with real data: measured beside predicted, for every rank",
                           "Examples:\n"
                           "  qlora-plan verify job.yaml --gpus 8 --plan fsdp2     one process for each GPU\n"
-                          "  qlora-plan verify configs/tiny-qlora.yaml --device cpu\n\n"
+                          "  qlora-plan verify configs/tiny-qlora.yaml --device cpu\n"
+                          "  qlora-plan verify job.yaml --plan ddp --runner torch --device null\n\n"
                           "Under torchrun, srun or mpirun each process is a rank of theirs. Exit status: 0 within\n"
                           "tolerance, 1 outside it or out of memory, 3 a rank died, hung or could not run.",
                           a.common);
@@ -380,6 +382,20 @@ class CommandLine {
             "What computes: cuda; cpu, where ranks are threads; null, a GPU that only keeps books [cuda]")
         ->type_name("NAME")
         ->check(one_of(kDevices))
+        ->group("Run");
+    verify_
+        ->add_option_function<std::string>(
+            "--runner",
+            [&a](const std::string& word) { a.runner = word == "torch" ? VerifyRunner::torch : VerifyRunner::own; },
+            "Whose step: own; torch, that of the libraries of the job's stack, traced with --device null [own]")
+        ->type_name("NAME")
+        ->check(one_of(kRunners))
+        ->group("Run");
+    verify_
+        ->add_option("--python", a.python,
+                     "With --runner torch: an interpreter with these libraries\n"
+                     "[of an environment that qlora-plan env made]")
+        ->type_name("PYTHON")
         ->group("Run");
     verify_->add_option("--steps", a.steps, "Optimizer steps that are run [2]")
         ->type_name("K")

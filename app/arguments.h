@@ -109,6 +109,8 @@ struct VerifyArguments {
   CommonArguments common;
   JobArguments job;
   VerifyDevice device = VerifyDevice::cuda;
+  VerifyRunner runner = VerifyRunner::own;
+  std::optional<std::string> python;  ///< the interpreter of runner torch
   std::int64_t steps = 2;
   std::optional<std::int64_t> rank;  ///< of --world-size: it is played alone
   std::optional<Tolerance> tolerance;

@@ -13,6 +13,7 @@
 #include "app/output.h"
 #include "app/temporary_folder.h"
 #include "estimate/ledger.h"
+#include "estimate/outside_terms.h"
 #include "trace/environment.h"
 
 namespace qlp::app {

@@ -16,7 +16,7 @@ struct TracedProgram {
   ClusterSpec cluster;       ///< GPU, margin; world_size of the rank that is played, else 1
   std::int64_t devices = 1;  ///< that it sees
   std::optional<std::int64_t> played_rank;
-  ProbeRequest request;       ///< what the probe is asked; its folder is set here
+  ProbeRequest request;        ///< what the probe is asked; its folder is set here
   std::int64_t timeout = 600;  ///< seconds without a sign of life
 };
 

@@ -14,6 +14,7 @@
 #include "app/terminal.h"
 #include "app/verify_gpu.h"
 #include "app/verify_rank.h"
+#include "app/verify_torch.h"
 #include "base/text.h"
 #include "config/machine_file.h"
 #include "estimate/estimate.h"
@@ -26,25 +27,35 @@
 namespace qlp::app {
 namespace {
 
-Tolerance default_tolerance(VerifyDevice device) {
-  return device == VerifyDevice::cuda ? Tolerance{.share = 0.01} : Tolerance{};
+/// Our own step is what is predicted, to the byte; the libraries' is what is imitated.
+Tolerance default_tolerance(const VerifyArguments& arguments) {
+  return arguments.device == VerifyDevice::cuda || arguments.runner == VerifyRunner::torch ? Tolerance{.share = 0.01}
+                                                                                           : Tolerance{};
 }
 
 VerifyRequest request_of(const VerifyArguments& arguments, JobSpec job) {
   job.training.num_steps = arguments.steps;
   NamedPlan plan = plan_in_question(job);
   job.plans = {plan};
+  const bool shares = !std::holds_alternative<Single>(plan.plan) && job.cluster.world_size > 1;
+  std::optional<std::int64_t> alone = arguments.rank;
+  if (arguments.runner == VerifyRunner::torch && shares && !alone) alone = 0;
   return {.job = std::move(job),
           .plan = std::move(plan),
           .device = arguments.device,
-          .alone = arguments.rank,
-          .tolerance = arguments.tolerance.value_or(default_tolerance(arguments.device))};
+          .alone = alone,
+          .tolerance = arguments.tolerance.value_or(default_tolerance(arguments))};
 }
 
 /// What the command line asks for and cannot be had, whatever the job.
 std::optional<std::string> mistake_in(const VerifyArguments& arguments, const std::optional<LaunchedRank>& launched) {
   if (launched && launched->world_size > 1 && arguments.device == VerifyDevice::cpu)
     return "--device cpu: its ranks are threads of one process, not started by " + launched->launcher;
+  if (arguments.runner == VerifyRunner::torch && arguments.device != VerifyDevice::null)
+    return "--runner torch traces with --device null; on GPUs start scripts/torch_runner.py with torchrun";
+  if (arguments.runner == VerifyRunner::torch && (launched || arguments.calibrate))
+    return "--runner torch plays one rank in a process of its own: no launcher, no --calibrate";
+  if (arguments.python && arguments.runner != VerifyRunner::torch) return "--python goes with --runner torch";
   if (arguments.rank && *arguments.rank >= *arguments.job.gpus)
     return "--rank: expected 0 to " + std::to_string(*arguments.job.gpus - 1);
   if (arguments.calibrate && arguments.device == VerifyDevice::cpu)
@@ -181,7 +192,12 @@ ExitCode run_command(const VerifyArguments& arguments) {
   const std::vector<RankPrediction> predictions = predict(request, ranks_of(request));
   SupervisedRun run;
   std::unique_ptr<RunBoard> board;
-  {
+  std::optional<ComparedPeak> peak;
+  if (arguments.runner == VerifyRunner::torch) {
+    auto torch = run_torch_rank(arguments, request);
+    if (!torch) return fail(torch.error(), ExitCode::environment);
+    run = std::move(torch->run), peak = std::move(torch->peak);
+  } else {
     RankProgress progress(is_terminal(Stream::err) && !common.quiet, predictions);
     const auto on_state = [&](const RankRecord& record) { progress.show(record); };
     if (request.device == VerifyDevice::cpu) {
@@ -196,6 +212,8 @@ ExitCode run_command(const VerifyArguments& arguments) {
     }
   }
   report.verification = verification_of(request, run, predictions);
+  report.verification->runner = arguments.runner;
+  report.verification->ranks.front().peak = std::move(peak);
   const ExitCode code = write_report(arguments, report);
   if (board) board->publish_verdict(static_cast<int>(code));
   if (arguments.calibrate && report.verification->finished()) {

@@ -17,7 +17,7 @@ import json
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
 from torch_runner_lib import environment  # noqa: E402
 from torch_runner_lib.section import Refused, Section  # noqa: E402

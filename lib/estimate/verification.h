@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "memory/category.h"
 #include "plan/job_names.h"
 
 namespace qlp {
@@ -20,6 +21,17 @@ inline constexpr std::array<EnumName<VerifyDevice>, 3> kEnumNames<VerifyDevice>{
     {VerifyDevice::cpu, "cpu"},
     {VerifyDevice::cuda, "cuda"},
     {VerifyDevice::null, "null"},
+}};
+
+/// Whose step is run.
+enum class VerifyRunner : std::uint8_t {
+  own,    ///< the program's
+  torch,  ///< that of the libraries themselves (scripts/torch_runner.py)
+};
+template <>
+inline constexpr std::array<EnumName<VerifyRunner>, 2> kEnumNames<VerifyRunner>{{
+    {VerifyRunner::own, "own"},
+    {VerifyRunner::torch, "torch"},
 }};
 
 /// How a rank ended.
@@ -61,6 +73,25 @@ struct ComparedFigure {
   }
 };
 
+struct ComparedCategory {
+  Category category = Category::activations;
+  Bytes measured, predicted;  ///< allocated
+};
+
+/// Blocks of one allocated size, of which one side has more.
+struct TensorDifference {
+  Bytes size;
+  std::int64_t measured = 0, predicted = 0;  ///< how many
+  std::string measured_as, predicted_as;     ///< what they are called there; empty where there is none
+};
+
+/// What is alive at the allocated peak of a phase.
+struct ComparedPeak {
+  std::string phase;
+  std::vector<ComparedCategory> categories;  ///< those that hold anything
+  std::vector<TensorDifference> tensors;     ///< that make the difference, the heaviest first
+};
+
 struct RankVerification {
   std::int64_t rank = 0;
   RankEnd end = RankEnd::stopped;
@@ -69,6 +100,7 @@ struct RankVerification {
   std::string output;   ///< the last lines that it wrote, where it did not finish
   std::string device;   ///< what it ran on: "NVIDIA H200", "cpu"
   std::vector<ComparedFigure> figures;
+  std::optional<ComparedPeak> peak;    ///< where what is alive was found too
   std::vector<double> losses;          ///< of the micro steps of this rank
   std::vector<double> gradient_norms;  ///< of the optimizer steps, before clipping; empty without clipping
 };
@@ -85,6 +117,7 @@ struct Tolerance {
 struct Verification {
   std::string plan;
   VerifyDevice device = VerifyDevice::cpu;
+  VerifyRunner runner = VerifyRunner::own;
   std::int64_t world_size = 1;
   bool alone = false;  ///< one rank of world_size was played, with copies instead of the wire
   std::int64_t steps = 0;

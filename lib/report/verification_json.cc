@@ -32,6 +32,20 @@ Json numbers_json(const std::vector<double>& numbers) {
   return out;
 }
 
+Json peak_json(const ComparedPeak& peak) {
+  Json out{{"phase_name", peak.phase}, {"categories", Json::object()}, {"tensors", Json::array()}};
+  for (const ComparedCategory& c : peak.categories)
+    out["categories"][std::string(name_of(c.category))] = {{"measured_bytes", c.measured.count()},
+                                                           {"predicted_bytes", c.predicted.count()}};
+  for (const TensorDifference& t : peak.tensors) {
+    Json row{{"size_bytes", t.size.count()}, {"measured_count", t.measured}, {"predicted_count", t.predicted}};
+    if (!t.measured_as.empty()) row["measured_as"] = t.measured_as;
+    if (!t.predicted_as.empty()) row["predicted_as"] = t.predicted_as;
+    out["tensors"].push_back(std::move(row));
+  }
+  return out;
+}
+
 Json rank_json(const RankVerification& rank) {
   Json out{{"rank", rank.rank}, {"end", name_of(rank.end)}, {"state", rank.state}};
   if (!rank.message.empty()) out["message"] = rank.message;
@@ -39,6 +53,7 @@ Json rank_json(const RankVerification& rank) {
   if (!rank.device.empty()) out["device"] = rank.device;
   out["figures"] = Json::array();
   for (const ComparedFigure& figure : rank.figures) out["figures"].push_back(figure_json(figure));
+  if (rank.peak) out["peak"] = peak_json(*rank.peak);
   out["losses"] = numbers_json(rank.losses);
   if (!rank.gradient_norms.empty()) out["gradient_norms"] = numbers_json(rank.gradient_norms);
   return out;
@@ -58,6 +73,7 @@ Json verification_json(const Verification& verification) {
            {"plan", verification.plan},
            {"device", name_of(verification.device)},
            {"world_size", verification.world_size}};
+  if (verification.runner != VerifyRunner::own) out["runner"] = name_of(verification.runner);
   if (verification.alone) out["alone"] = true;
   out["steps"] = verification.steps;
   out["tolerance"] = {{"bytes", verification.tolerance.bytes.count()}, {"share", verification.tolerance.share}};

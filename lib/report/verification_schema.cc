@@ -15,6 +15,7 @@ std::string_view verification_schema() {
         "plan": {"type": "string"},
         "device": {"enum": ["cpu", "cuda", "null"]},
         "world_size": {"type": "integer", "minimum": 1},
+        "runner": {"const": "torch", "description": "the libraries' own step; absent: the program's"},
         "alone": {"const": true, "description": "one rank was played, with copies instead of the wire"},
         "steps": {"type": "integer", "minimum": 1},
         "tolerance": {
@@ -58,6 +59,41 @@ std::string_view verification_schema() {
                     "error": {"type": "number", "description": "the same as a share of the prediction"},
                     "judged": {"type": "boolean", "description": "the tolerance is held against it"},
                     "source": {"type": "string", "description": "how it was measured, or why it was not"}
+                  }
+                }
+              },
+              "peak": {
+                "type": "object",
+                "description": "what is alive at the allocated peak of a phase, where that was found too",
+                "required": ["phase_name", "categories", "tensors"],
+                "properties": {
+                  "phase_name": {"type": "string"},
+                  "categories": {
+                    "type": "object",
+                    "description": "allocated bytes",
+                    "additionalProperties": {
+                      "type": "object",
+                      "required": ["measured_bytes", "predicted_bytes"],
+                      "properties": {
+                        "measured_bytes": {"$ref": "#/$defs/bytes"},
+                        "predicted_bytes": {"$ref": "#/$defs/bytes"}
+                      }
+                    }
+                  },
+                  "tensors": {
+                    "type": "array",
+                    "description": "blocks of one allocated size of which one side has more, the heaviest first",
+                    "items": {
+                      "type": "object",
+                      "required": ["size_bytes", "measured_count", "predicted_count"],
+                      "properties": {
+                        "size_bytes": {"$ref": "#/$defs/bytes"},
+                        "measured_count": {"type": "integer", "minimum": 0},
+                        "predicted_count": {"type": "integer", "minimum": 0},
+                        "measured_as": {"type": "string"},
+                        "predicted_as": {"type": "string"}
+                      }
+                    }
                   }
                 }
               },

@@ -101,6 +101,27 @@ std::string device_table(const RankVerification& rank, const Tolerance& toleranc
   return "rank " + std::to_string(rank.rank) + " on " + rank.device + ":\n" + table.text(colors);
 }
 
+/// Categories at the peak, then the blocks that make the difference.
+std::string peak_tables(const ComparedPeak& peak, bool colors) {
+  TextTable categories({"category", "measured MiB", "predicted MiB", "unaccounted B"}, 1);
+  for (const ComparedCategory& c : peak.categories)
+    categories.add({{std::string(name_of(c.category))},
+                    {mib(c.measured)},
+                    {mib(c.predicted)},
+                    {std::to_string(difference(c.measured, c.predicted).count())}});
+  std::string out = "alive at the peak of " + peak.phase + ":\n" + categories.text(colors);
+  if (peak.tensors.empty()) return out + "\nevery block has its like in the prediction\n";
+  TextTable tensors({"measured as", "predicted as", "bytes each", "measured", "predicted"}, 2);
+  const auto words = [](const std::string& text) { return text.empty() ? std::string(kDash) : text; };
+  for (const TensorDifference& t : peak.tensors)
+    tensors.add({{words(t.measured_as)},
+                 {words(t.predicted_as)},
+                 {with_commas(t.size.count())},
+                 {std::to_string(t.measured)},
+                 {std::to_string(t.predicted)}});
+  return out + "\nblocks that make the difference:\n" + tensors.text(colors);
+}
+
 /// How a rank that did not finish ended, and the last that it wrote.
 std::string failure_text(const RankVerification& rank) {
   std::string out = "rank " + std::to_string(rank.rank) + ": " + std::string(name_of(rank.end)) + " in " + rank.state;
@@ -149,10 +170,12 @@ std::string verdict_text(const Verification& v, bool colors) {
 }
 
 std::string heading(const Verification& v) {
-  std::string out = "plan " + v.plan + " on " + std::string(name_of(v.device)) + ", ";
+  const bool torch = v.runner == VerifyRunner::torch;
+  std::string out =
+      "plan " + v.plan + (torch ? " by the libraries" : "") + " on " + std::string(name_of(v.device)) + ", ";
   if (v.alone)
-    out += "rank " + std::to_string(v.ranks.front().rank) + " of " + std::to_string(v.world_size) +
-           " played alone, copies instead of the wire, ";
+    out += "rank " + std::to_string(v.ranks.front().rank) + " of " + std::to_string(v.world_size) + " played alone, " +
+           (torch ? "" : "copies instead of the wire, ");
   else
     out += std::to_string(v.world_size) + (v.world_size == 1 ? " rank, " : " ranks, ");
   out += std::to_string(v.steps) + (v.steps == 1 ? " step" : " steps");
@@ -172,6 +195,7 @@ std::string verification_text(const Verification& v, const VerificationTextOptio
         out += "\n" + phases_table(rank, v.tolerance, options.colors);
       if (shown && std::ranges::any_of(rank.figures, is_of_device))
         out += "\n" + device_table(rank, v.tolerance, options.colors);
+      if (shown && rank.peak) out += "\n" + peak_tables(*rank.peak, options.colors);
     }
   if (!v.finished()) {
     out += "\n";

@@ -41,6 +41,22 @@ TEST_CASE("report/verification_json: measured, predicted and the residual of eve
   CHECK(rank["losses"] == Json({6.5, 6.25}));
 }
 
+TEST_CASE("report/verification_json: what is alive at the peak, where the libraries' own step was run") {
+  Verification v = sample_verification();
+  CHECK_FALSE(checked(v).contains("runner"));
+  v.runner = VerifyRunner::torch;
+  v.ranks[0].peak =
+      ComparedPeak{.phase = "micro1.backward",
+                   .categories = {{Category::adapter, Bytes{1024}, Bytes{512}}},
+                   .tensors = {{.size = Bytes{512}, .measured = 2, .predicted = 1, .measured_as = "a.py:3"}}};
+  const Json json = checked(v);
+  CHECK(json["runner"] == "torch");
+  const Json& peak = json["ranks"][0]["peak"];
+  CHECK(peak["categories"]["adapter"]["measured_bytes"] == 1024);
+  CHECK(peak["tensors"][0]["measured_count"] == 2);
+  CHECK_FALSE(peak["tensors"][0].contains("predicted_as"));
+}
+
 TEST_CASE("report/verification_json: failures, emulation and losses that are no numbers are as the schema says") {
   Verification v = sample_verification();
   v.ranks[0].end = RankEnd::hung;
