@@ -81,7 +81,7 @@ ProgramRun run_to_end(Program program, std::int64_t timeout, const fs::path& fol
   std::signal(SIGINT, ask_interrupt);
   std::signal(SIGTERM, ask_interrupt);
   std::signal(SIGPIPE, SIG_IGN);
-  RunOptions options;
+  ProgramOptions options;
   options.patience = std::chrono::seconds{timeout};
   options.clock = [] {
     return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now().time_since_epoch());

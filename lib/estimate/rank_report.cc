@@ -35,10 +35,12 @@ CategoryBytes by_category(const std::vector<LiveAllocation>& live) {
   return sums;
 }
 
-std::vector<InventoryItem> inventory(const std::vector<LiveAllocation>& live, const StringTable& modules) {
-  std::map<std::tuple<Category, NameId, NameId>, InventoryItem> grouped;
+/// `by_size`: blocks of one item have one size.
+std::vector<InventoryItem> inventory(const std::vector<LiveAllocation>& live, const StringTable& modules,
+                                     bool by_size = false) {
+  std::map<std::tuple<Category, NameId, NameId, std::uint64_t>, InventoryItem> grouped;
   for (const auto& block : live) {
-    auto& item = grouped[{block.label.category, block.label.op, block.label.module}];
+    auto& item = grouped[{block.label.category, block.label.op, block.label.module, by_size ? block.size : 0}];
     if (item.allocated == Bytes{}) {
       item.category = block.label.category;
       item.op = name_of(static_cast<Op>(block.label.op));
@@ -111,7 +113,7 @@ RankReport rank_report(const DryRun& run, std::int64_t rank, bool with_inventori
     if (with_inventories) {
       const auto live = timeline.live_at(phase.allocated.event);
       row.categories = by_category(live);
-      row.inventory = inventory(live, run.modules);
+      row.inventory = inventory(live, run.modules, true);
     }
     report.phases.push_back(std::move(row));
   }

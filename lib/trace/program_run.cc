@@ -27,7 +27,7 @@ std::string last_lines(std::string_view text) {
 
 class Watch {
  public:
-  Watch(Subprocess process, FileDescriptor output, const RunOptions& options)
+  Watch(Subprocess process, FileDescriptor output, const ProgramOptions& options)
       : process_(std::move(process)), output_(std::move(output)), options_(options), alive_(options.clock()) {}
 
   ProgramRun run() {
@@ -80,7 +80,7 @@ class Watch {
 
   Subprocess process_;
   FileDescriptor output_;
-  const RunOptions& options_;
+  const ProgramOptions& options_;
   milliseconds alive_;
   std::string kept_;
   std::optional<ProgramEnd> end_;
@@ -92,7 +92,7 @@ ProgramRun not_started(const std::string& why) {
 
 }  // namespace
 
-ProgramRun run_program(Program program, const RunOptions& options) {
+ProgramRun run_program(Program program, const ProgramOptions& options) {
   auto output = open_pipe();
   if (!output) return not_started(output.error());
   program.files = {{0, 0}, {1, output->write_end.number()}, {2, output->write_end.number()}};

@@ -21,7 +21,7 @@ struct ProgramRun {
   std::string output;   ///< the last lines that it printed, on whichever stream
 };
 
-struct RunOptions {
+struct ProgramOptions {
   std::chrono::milliseconds patience{600'000};  ///< how long it may give no sign of life; 0: for ever
   std::chrono::milliseconds grace{3'000};       ///< from asking it to end to killing it
   std::function<std::chrono::milliseconds()> clock;
@@ -32,6 +32,6 @@ struct RunOptions {
 
 /// Standard output and error of the program come as one; its input is ours. A hang is ended by SIGUSR2 (the probe's
 /// processes then print where they are), SIGTERM and SIGKILL to all of its group.
-ProgramRun run_program(Program program, const RunOptions& options);
+ProgramRun run_program(Program program, const ProgramOptions& options);
 
 }  // namespace qlp

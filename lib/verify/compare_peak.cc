@@ -25,8 +25,7 @@ std::string words(const InventoryItem& item) {
 std::map<Bytes, Blocks> by_size(const std::vector<InventoryItem>& items) {
   std::map<Bytes, Blocks> out;
   for (const InventoryItem& item : items) {
-    const bool alike = item.count > 0 && item.allocated.count() % item.count == 0;
-    const std::uint64_t count = alike ? item.count : 1;
+    const std::uint64_t count = std::max<std::uint64_t>(item.count, 1);
     Blocks& blocks = out[Bytes{item.allocated.count() / count}];
     blocks.count += static_cast<std::int64_t>(count);
     if (static_cast<std::int64_t>(count) <= blocks.example_count) continue;

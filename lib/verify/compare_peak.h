@@ -12,7 +12,8 @@ namespace qlp {
 
 /// Blocks are alike where they have the same allocated size: how they are called on either side, and in which category
 /// they are counted, does not matter for what makes the difference. Sizes of which one side has more come first where
-/// they weigh most, `most` of them at most. An item of blocks of several sizes counts as one of the size of its sum.
+/// they weigh most, `most` of them at most. The blocks of an item have one size (EstimateOptions::phase_inventories and
+/// the probe of traced programs see to that).
 ComparedPeak compare_peak(std::string phase, const std::vector<InventoryItem>& measured,
                           const std::vector<InventoryItem>& predicted, std::size_t most = 20);
 

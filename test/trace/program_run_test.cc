@@ -18,8 +18,8 @@ Program shell(const std::string& script) {
   return {.arguments = {"/bin/sh", "-c", script}, .environment = {"PATH=/usr/bin:/bin"}, .directory = {}, .files = {}};
 }
 
-RunOptions options(milliseconds patience = milliseconds{20'000}) {
-  RunOptions out;
+ProgramOptions options(milliseconds patience = milliseconds{20'000}) {
+  ProgramOptions out;
   out.patience = patience;
   out.grace = milliseconds{300};
   out.clock = now;
@@ -29,7 +29,7 @@ RunOptions options(milliseconds patience = milliseconds{20'000}) {
 }  // namespace
 
 TEST_CASE("trace/program_run: how it ended, and its output as it comes on either stream") {
-  RunOptions watching = options();
+  ProgramOptions watching = options();
   std::string seen;
   watching.on_output = [&](std::string_view text) { seen += text; };
   const ProgramRun run = run_program(shell("echo out; echo err >&2; exit 3"), watching);
@@ -65,14 +65,14 @@ TEST_CASE("trace/program_run: one that gives no sign of life is asked where it i
 }
 
 TEST_CASE("trace/program_run: progress keeps a silent program alive") {
-  RunOptions moving = options(milliseconds{300});
+  ProgramOptions moving = options(milliseconds{300});
   std::uint64_t ticks = 0;
   moving.progress = [&] { return ++ticks; };
   CHECK(run_program(shell("sleep 0.8"), moving).how == RunEnd::ended);
 }
 
 TEST_CASE("trace/program_run: an interruption ends what it started too") {
-  RunOptions interrupted = options();
+  ProgramOptions interrupted = options();
   interrupted.interrupted = [] { return true; };
   const auto before = now();
   const ProgramRun run = run_program(shell("trap '' TERM; sleep 30 & wait; sleep 30"), interrupted);

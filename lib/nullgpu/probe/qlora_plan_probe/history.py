@@ -103,14 +103,14 @@ class History:
         for i, entry in alive.items():
             end = trace[ends[i]].get("time_us") if i in ends else None
             category, name, place = self._explain(entry, end)
-            group = groups[(category, name, place)]
+            group = groups[(category, name, place, entry["size"])]
             group[0] += 1
             group[1] += entry["size"]
             group[2] += -(-entry["size"] // _BLOCK) * _BLOCK
         items = [
             {"category": category, "tensor": name, "place": place, "count": count, "requested": requested,
              "allocated": allocated}
-            for (category, name, place), (count, requested, allocated) in groups.items()]
+            for (category, name, place, _size), (count, requested, allocated) in groups.items()]
         items.sort(key=lambda item: -item["allocated"])
         self._recorder.write("inventory", device=device, phase=self._phase_at(trace[peak_at].get("time_us", 0)),
                              items=items[:_ITEMS] + _rest(items[_ITEMS:]))
