@@ -17,7 +17,9 @@
 #include "app/verify_torch.h"
 #include "base/text.h"
 #include "config/machine_file.h"
+#include "estimate/can_compute.h"
 #include "estimate/estimate.h"
+#include "estimate/ledger.h"
 #include "report/report_json.h"
 #include "report/verification_text.h"
 #include "verify/calibrate.h"
@@ -33,9 +35,24 @@ Tolerance default_tolerance(const VerifyArguments& arguments) {
                                                                                            : Tolerance{};
 }
 
+/// The plan that was asked for, or the best one that can be computed as well as predicted.
+NamedPlan plan_to_verify(const VerifyArguments& arguments, const JobSpec& job) {
+  if (job.plans.size() == 1 || arguments.runner == VerifyRunner::torch) return plan_in_question(job);
+  const Report all = estimate(job);
+  const std::vector<const PlanReport*> ranked = best_first(all);
+  const auto computed = std::ranges::find_if(ranked, [&](const PlanReport* report) {
+    return report->applicable() && check_can_compute(job, report->plan.plan).empty();
+  });
+  if (computed == ranked.end()) return ranked.front()->plan;
+  for (auto better = ranked.begin(); better != computed && (*better)->applicable(); ++better)
+    log_warning("plan " + (*better)->plan.name + " ranks higher and cannot be run yet (--plan " +
+                (*better)->plan.name + " says why)");
+  return (*computed)->plan;
+}
+
 VerifyRequest request_of(const VerifyArguments& arguments, JobSpec job) {
   job.training.num_steps = arguments.steps;
-  NamedPlan plan = plan_in_question(job);
+  NamedPlan plan = plan_to_verify(arguments, job);
   job.plans = {plan};
   const bool shares = !std::holds_alternative<Single>(plan.plan) && job.cluster.world_size > 1;
   std::optional<std::int64_t> alone = arguments.rank;
