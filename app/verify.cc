@@ -45,8 +45,8 @@ NamedPlan plan_to_verify(const VerifyArguments& arguments, const JobSpec& job) {
   });
   if (computed == ranked.end()) return ranked.front()->plan;
   for (auto better = ranked.begin(); better != computed && (*better)->applicable(); ++better)
-    log_warning("plan " + (*better)->plan.name + " ranks higher and cannot be run yet (--plan " +
-                (*better)->plan.name + " says why)");
+    log_warning("plan " + (*better)->plan.name + " ranks higher and cannot be run yet (--plan " + (*better)->plan.name +
+                " says why)");
   return (*computed)->plan;
 }
 
