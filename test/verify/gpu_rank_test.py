@@ -37,8 +37,8 @@ FAILURES = [  # environment, exit status, what the report says
 
 def verify(job, gpus, plan, environment):
     command = [PROGRAM, "verify", job, "--device", "null", "--gpus", str(gpus), "--plan", plan]
-    command += ["--json", "--timeout", "30"]
-    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=120)
+    command += ["--json", "--timeout", "120"]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=300)
 
 
 def check_run(job, gpus, plan):
