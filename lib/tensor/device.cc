@@ -58,6 +58,7 @@ void Device::empty_cache() {
 }
 
 void Device::use_cublas(LaunchThread thread, StreamId stream) {
+  if (traits_.cublas_workspace_bytes == 0) return;
   for (const auto& known : workspaces_)
     if (known.thread == thread && known.stream == stream) return;
   workspaces_.push_back({thread, stream});
