@@ -16,9 +16,7 @@ namespace {
 /// Two layers of Llama-3.2-1B, 1024 tokens that all ranks share, bf16, every rank reads for itself.
 JobSpec llama(std::int64_t world_size, std::int64_t cp) {
   JobSpec job;
-  ModelSpec& m = job.model;
-  m.hidden_size = 2048, m.intermediate_size = 8192, m.num_hidden_layers = 2, m.vocab_size = 128256;
-  m.num_attention_heads = 32, m.num_key_value_heads = 8, m.head_dim = 64, m.max_position_embeddings = 131072;
+  job.model = llama_1b(2);
   job.loading = Loading::gpu;
   job.training.seq_len = 1024;
   job.training.bf16 = true;

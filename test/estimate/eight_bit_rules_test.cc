@@ -23,17 +23,8 @@ JobSpec small_int8_job() {
 /// peft 0.18.0 and bitsandbytes 0.50.2 ran it on a null GPU.
 JobSpec two_layers() {
   JobSpec job;
-  job.model = {.family = Family::llama,
-               .hidden_size = 2048,
-               .intermediate_size = 8192,
-               .num_hidden_layers = 2,
-               .num_attention_heads = 32,
-               .num_key_value_heads = 8,
-               .head_dim = 64,
-               .vocab_size = 128256,
-               .max_position_embeddings = 131072,
-               .tie_word_embeddings = true,
-               .checkpoint_dtype = DType::bfloat16};
+  job.model = llama_1b(2);
+  job.model.tie_word_embeddings = true, job.model.checkpoint_dtype = DType::bfloat16;
   job.quantization = QuantizationSpec{.quant_type = QuantType::int8, .quant_storage = DType::int8};
   job.adapter = small_lora();
   job.adapter->r = 8;

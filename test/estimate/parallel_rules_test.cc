@@ -20,10 +20,8 @@ namespace {
 /// Two layers of Llama-3.2-1B, 512 tokens, bf16 autocast.
 JobSpec two_layers() {
   JobSpec job;
-  ModelSpec& m = job.model;
-  m.hidden_size = 2048, m.intermediate_size = 8192, m.num_hidden_layers = 2, m.vocab_size = 128256;
-  m.num_attention_heads = 32, m.num_key_value_heads = 8, m.head_dim = 64, m.max_position_embeddings = 131072;
-  m.tie_word_embeddings = true;
+  job.model = llama_1b(2);
+  job.model.tie_word_embeddings = true;
   job.training.seq_len = 512;
   job.training.bf16 = true;
   job.training.optimizer = named_optimizer("adamw_torch");

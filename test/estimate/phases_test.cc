@@ -14,17 +14,8 @@ namespace {
 /// peft 0.18.0, accelerate 1.15.0), with bf16 and 128 tokens.
 JobSpec two_layers(std::int64_t world_size) {
   JobSpec job;
-  job.model = {.family = Family::llama,
-               .hidden_size = 2048,
-               .intermediate_size = 8192,
-               .num_hidden_layers = 2,
-               .num_attention_heads = 32,
-               .num_key_value_heads = 8,
-               .head_dim = 64,
-               .vocab_size = 128256,
-               .max_position_embeddings = 131072,
-               .tie_word_embeddings = true,
-               .checkpoint_dtype = DType::bfloat16};
+  job.model = llama_1b(2);
+  job.model.tie_word_embeddings = true, job.model.checkpoint_dtype = DType::bfloat16;
   job.training.seq_len = 128;
   job.training.bf16 = true;
   job.cluster.world_size = world_size;

@@ -16,9 +16,7 @@ namespace {
 /// Layers of Llama-3.2-1B, 512 tokens, bf16 autocast; two ranks share each layer.
 JobSpec llama(std::int64_t layers, std::int64_t world_size) {
   JobSpec job;
-  ModelSpec& m = job.model;
-  m.hidden_size = 2048, m.intermediate_size = 8192, m.num_hidden_layers = layers, m.vocab_size = 128256;
-  m.num_attention_heads = 32, m.num_key_value_heads = 8, m.head_dim = 64, m.max_position_embeddings = 131072;
+  job.model = llama_1b(layers);
   job.training.seq_len = 512;
   job.training.bf16 = true;
   job.training.num_steps = 2;

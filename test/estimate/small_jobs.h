@@ -1,6 +1,7 @@
 // Jobs on models of two small layers, of every family and method, with sizes that divide by nothing.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,15 @@ inline ModelSpec small_model(Family family) {
     spec.sliding_window = 8;
     spec.attn_logit_softcapping = 50, spec.final_logit_softcapping = 30;
   }
+  return spec;
+}
+
+/// Llama 3.2 1B cut to `layers`, as cases of the real libraries on a null GPU have it; its tables are untied here.
+inline ModelSpec llama_1b(std::int64_t layers) {
+  ModelSpec spec;
+  spec.hidden_size = 2048, spec.intermediate_size = 8192, spec.num_hidden_layers = layers, spec.vocab_size = 128256;
+  spec.num_attention_heads = 32, spec.num_key_value_heads = 8, spec.head_dim = 64;
+  spec.max_position_embeddings = 131072;
   return spec;
 }
 
