@@ -49,36 +49,20 @@ QLP_EXPORT int cudaStreamWaitEvent(void* stream, void* event, unsigned) {
   return runtime(__func__, [&] { return wait_event(stream, event); });
 }
 
-namespace {
-
-template <class Get>
-int ask_stream(const char* name, void* stream, Get&& get) {
-  return runtime(name, [&] {
-    const Stream* s = find_stream(stream);
-    if (s == nullptr) {
-      return invalid_handle;
-    }
-    get(*s);
-    return ok;
-  });
-}
-
-}  // namespace
-
 QLP_EXPORT int cudaStreamGetPriority(void* stream, int* priority) {
-  return ask_stream(__func__, stream, [&](const Stream& s) { *priority = s.priority; });
+  return runtime(__func__, [&] { return ask_stream(stream, [&](const Stream& s) { *priority = s.priority; }); });
 }
 
 QLP_EXPORT int cudaStreamGetFlags(void* stream, unsigned* flags) {
-  return ask_stream(__func__, stream, [&](const Stream& s) { *flags = s.flags; });
+  return runtime(__func__, [&] { return ask_stream(stream, [&](const Stream& s) { *flags = s.flags; }); });
 }
 
 QLP_EXPORT int cudaStreamGetId(void* stream, unsigned long long* id) {
-  return ask_stream(__func__, stream, [&](const Stream& s) { *id = s.id; });
+  return runtime(__func__, [&] { return ask_stream(stream, [&](const Stream& s) { *id = s.id; }); });
 }
 
 QLP_EXPORT int cudaStreamGetDevice(void* stream, int* device) {
-  return ask_stream(__func__, stream, [&](const Stream& s) { *device = s.device; });
+  return runtime(__func__, [&] { return ask_stream(stream, [&](const Stream& s) { *device = s.device; }); });
 }
 
 QLP_EXPORT int cudaStreamCopyAttributes(void*, void*) {

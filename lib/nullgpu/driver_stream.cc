@@ -37,40 +37,25 @@ QLP_EXPORT int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   return driver(__func__, [&] { return wait_event(stream, event); });
 }
 
-namespace {
-
-template <class Get>
-int ask_stream(const char* name, void* stream, Get&& get) {
-  return driver(name, [&] {
-    const Stream* s = find_stream(stream);
-    if (s == nullptr) {
-      return invalid_handle;
-    }
-    get(*s);
-    return ok;
-  });
-}
-
-}  // namespace
-
 QLP_EXPORT int cuStreamGetPriority(void* stream, int* priority) {
-  return ask_stream(__func__, stream, [&](const Stream& s) { *priority = s.priority; });
+  return driver(__func__, [&] { return ask_stream(stream, [&](const Stream& s) { *priority = s.priority; }); });
 }
 
 QLP_EXPORT int cuStreamGetFlags(void* stream, unsigned* flags) {
-  return ask_stream(__func__, stream, [&](const Stream& s) { *flags = s.flags; });
+  return driver(__func__, [&] { return ask_stream(stream, [&](const Stream& s) { *flags = s.flags; }); });
 }
 
 QLP_EXPORT int cuStreamGetId(void* stream, unsigned long long* id) {
-  return ask_stream(__func__, stream, [&](const Stream& s) { *id = s.id; });
+  return driver(__func__, [&] { return ask_stream(stream, [&](const Stream& s) { *id = s.id; }); });
 }
 
 QLP_EXPORT int cuStreamGetCtx(void* stream, void** context) {
-  return ask_stream(__func__, stream, [&](const Stream& s) { *context = primary_context(s.device); });
+  return driver(__func__,
+                [&] { return ask_stream(stream, [&](const Stream& s) { *context = primary_context(s.device); }); });
 }
 
 QLP_EXPORT int cuStreamGetDevice(void* stream, int* device) {
-  return ask_stream(__func__, stream, [&](const Stream& s) { *device = s.device; });
+  return driver(__func__, [&] { return ask_stream(stream, [&](const Stream& s) { *device = s.device; }); });
 }
 
 QLP_EXPORT int cuStreamAttachMemAsync(void*, std::uintptr_t, std::size_t, unsigned) {

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "nullgpu/graphs.h"
+#include "nullgpu/status.h"
 
 namespace nullgpu {
 
@@ -53,18 +54,29 @@ int elapsed(float* milliseconds, void* start, void* stop);
 /// All recorded work is done: what every synchronisation comes to.
 void complete_work();
 
+/// What a stream is like: `get(stream)`. Status.
+template <class Get>
+int ask_stream(void* handle, Get&& get) {
+  const Stream* const s = find_stream(handle);
+  if (s == nullptr) {
+    return invalid_handle;
+  }
+  get(*s);
+  return ok;
+}
+
 /// Work in a stream: done now, or a node of the graph that the stream is captured into. Status.
 template <class Work>
 int submit(void* stream, NodeType type, Work&& work) {
   Stream* const s = find_stream(stream);
   if (s == nullptr) {
-    return 400;  // invalid_handle
+    return invalid_handle;
   }
   if (s->capture != nullptr) {
     return capture_node(*s, type, std::forward<Work>(work));
   }
   work();
-  return 0;
+  return ok;
 }
 
 /// A function that the host shall call when the stream gets there.
