@@ -40,24 +40,40 @@ std::int64_t pairs_of(const Tensor& q, const Tensor& k, const AttentionOptions& 
   return options.causal ? causal_pairs(q.size(2), options.window) : q.size(2) * k.size(2);
 }
 
-struct FlashBackward final : Node {
-  using Node::Node;
-  SavedTensor q, k, v, out, lse, seed, offset;
+struct FlashBackward final : FlashNode {
+  using FlashNode::FlashNode;
   AttentionOptions options;
   Grads backward(Context& ctx, Grads& grads) override {
-    const Tensor qs = q.unpack(ctx), ks = k.unpack(ctx), vs = v.unpack(ctx);
-    const FlashOutput output{.out = out.unpack(ctx), .lse = lse.unpack(ctx)};
-    const Tensor rng = seed.saved() ? seed.unpack(ctx) : Tensor(), off = offset.saved() ? offset.unpack(ctx) : Tensor();
-    Grads result = flash_backward(ctx, grads[0], qs, ks, vs, output, options);
+    const Saved saved = unpack(ctx);
+    Grads result = flash_backward(ctx, grads[0], saved.q, saved.k, saved.v, saved.output, options);
     drop_unwanted(*this, result);
     return result;
-  }
-  void release() override {
-    k.release(), q.release(), v.release(), lse.release(), out.release(), seed.release(), offset.release();
   }
 };
 
 }  // namespace
+
+void FlashNode::save_operands(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v) {
+  k_.save(ctx, k), q_.save(ctx, q), v_.save(ctx, v);
+}
+
+void FlashNode::save_output(Context& ctx, const FlashOutput& output) {
+  lse_.save_result(ctx, output.lse), out_.save_result(ctx, output.out);
+  if (output.seed.defined()) offset_.save_result(ctx, output.offset), seed_.save_result(ctx, output.seed);
+}
+
+FlashNode::Saved FlashNode::unpack(Context& ctx) const {
+  Saved saved;
+  saved.q = q_.unpack(ctx), saved.k = k_.unpack(ctx), saved.v = v_.unpack(ctx);
+  saved.output.out = out_.unpack(ctx), saved.output.lse = lse_.unpack(ctx);
+  if (seed_.saved()) saved.output.seed = seed_.unpack(ctx);
+  if (offset_.saved()) saved.output.offset = offset_.unpack(ctx);
+  return saved;
+}
+
+void FlashNode::release() {
+  k_.release(), q_.release(), v_.release(), lse_.release(), out_.release(), seed_.release(), offset_.release();
+}
 
 Grads flash_backward(Context& ctx, const Tensor& grad_out, const Tensor& q, const Tensor& k, const Tensor& v,
                      const FlashOutput& forward, const AttentionOptions& options) {
@@ -124,13 +140,10 @@ Tensor flash_attention(Context& ctx, const Tensor& q, const Tensor& k, const Ten
                        const AttentionBehaviour& behaviour, std::int64_t window, double scale) {
   const auto node = record<FlashBackward>(ctx, q, k, v);
   const AttentionOptions options = attention_options(q, {}, scale, window);
-  if (node) node->k.save(ctx, k), node->q.save(ctx, q), node->v.save(ctx, v), node->options = options;
+  if (node) node->save_operands(ctx, q, k, v), node->options = options;
   FlashOutput output = flash_forward(ctx, q, k, v, behaviour, options);
   set_history(output.out, node);
-  if (node) {
-    node->lse.save_result(ctx, output.lse), node->out.save_result(ctx, output.out);
-    if (output.seed.defined()) node->offset.save_result(ctx, output.offset), node->seed.save_result(ctx, output.seed);
-  }
+  if (node) node->save_output(ctx, output);
   return output.out;
 }
 

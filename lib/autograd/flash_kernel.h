@@ -3,6 +3,7 @@
 
 #include "autograd/attention_behaviour.h"
 #include "autograd/node.h"
+#include "autograd/saved_tensor.h"
 #include "tensor/kernels.h"
 
 namespace qlp {
@@ -20,5 +21,24 @@ FlashOutput flash_forward(Context& ctx, const Tensor& q, const Tensor& k, const 
 /// Gradients of q, k and v, for that of `output.out`.
 Grads flash_backward(Context& ctx, const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v,
                      const FlashOutput& output, const AttentionOptions& options);
+
+/// A node that keeps what the kernel's backward pass reads, in the order in which PyTorch's nodes keep and drop it.
+class FlashNode : public Node {
+ public:
+  using Node::Node;
+  void save_operands(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v);
+  void save_output(Context& ctx, const FlashOutput& output);
+  void release() override;
+
+ protected:
+  struct Saved {
+    Tensor q, k, v;
+    FlashOutput output;
+  };
+  Saved unpack(Context& ctx) const;
+
+ private:
+  SavedTensor q_, k_, v_, out_, lse_, seed_, offset_;
+};
 
 }  // namespace qlp

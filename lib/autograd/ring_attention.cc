@@ -169,20 +169,14 @@ Grads ring_backward(Context& ctx, const Tensor& grad_out, const Tensor& query, c
   return result;
 }
 
-struct RingBackward final : Node {
-  using Node::Node;
-  SavedTensor q, k, v, out, lse, seed, offset;
+struct RingBackward final : FlashNode {
+  using FlashNode::FlashNode;
   Ring ring;
   Grads backward(Context& ctx, Grads& grads) override {
-    const Tensor qs = q.unpack(ctx), ks = k.unpack(ctx), vs = v.unpack(ctx);
-    const FlashOutput output{.out = out.unpack(ctx), .lse = lse.unpack(ctx)};
-    const Tensor rng = seed.saved() ? seed.unpack(ctx) : Tensor(), off = offset.saved() ? offset.unpack(ctx) : Tensor();
-    Grads result = ring_backward(ctx, grads[0], qs, ks, vs, output, ring);
+    const Saved saved = unpack(ctx);
+    Grads result = ring_backward(ctx, grads[0], saved.q, saved.k, saved.v, saved.output, ring);
     drop_unwanted(*this, result);
     return result;
-  }
-  void release() override {
-    k.release(), q.release(), v.release(), lse.release(), out.release(), seed.release(), offset.release();
   }
 };
 
@@ -191,13 +185,10 @@ struct RingBackward final : Node {
 Tensor ring_attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const Ring& ring,
                       const AttentionBehaviour& behaviour) {
   const auto node = record<RingBackward>(ctx, q, k, v);
-  if (node) node->k.save(ctx, k), node->q.save(ctx, q), node->v.save(ctx, v), node->ring = ring;
+  if (node) node->save_operands(ctx, q, k, v), node->ring = ring;
   FlashOutput output = ring_forward(ctx, q, k, v, ring, behaviour);
   set_history(output.out, node);
-  if (node) {
-    node->lse.save_result(ctx, output.lse), node->out.save_result(ctx, output.out);
-    if (output.seed.defined()) node->offset.save_result(ctx, output.offset), node->seed.save_result(ctx, output.seed);
-  }
+  if (node) node->save_output(ctx, output);
   return output.out;
 }
 
