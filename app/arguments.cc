@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
-#include <limits>
 #include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "app/validators.h"
 #include "base/text.h"
 #include "estimate/check.h"
 #include "plan/catalogue.h"
+#include "plan/job_names.h"
 #include "plan/options.h"
 
 namespace qlp::app {
@@ -20,60 +20,16 @@ namespace {
 
 constexpr std::array<std::string_view, 11> kCommands{
     "estimate", "explain", "check", "export", "trace", "sparse-weights", "env", "verify", "gpus", "models", "schema"};
-constexpr std::array<std::string_view, 4> kExports{"torch", "accelerate", "deepspeed", "runner"};
-constexpr std::array<std::string_view, 4> kFormats{"plain", "bnb-4bit", "gptq", "awq"};
 constexpr std::array<std::string_view, 3> kFloats{"float32", "float16", "bfloat16"};
-constexpr std::array<std::string_view, 2> kEnvActions{"create", "list"};
-constexpr std::array<std::string_view, 2> kRunners{"own", "torch"};
-constexpr std::array<std::string_view, 3> kDevices{"cpu", "cuda", "null"};
 constexpr std::array<std::string_view, 3> kColors{"auto", "always", "never"};
 
-/// Accepts one of the words; the message offers the one that was probably meant.
-template <std::size_t N>
-CLI::Validator one_of(const std::array<std::string_view, N>& words) {
-  return CLI::Validator{[&words](std::string& word) {
-                          if (std::ranges::find(words, word) != words.end()) return std::string{};
-                          const auto near = closest(word, words);
-                          return "'" + word + "' is none of " + join(words) +
-                                 (near ? "; did you mean " + std::string{*near} + "?" : "");
-                        },
-                        "", "one_of"};
-}
-
-/// Accepts whole numbers of a range.
-CLI::Validator whole_number(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
-  return CLI::Validator{[least, most](std::string& word) {
-                          std::int64_t number = 0;
-                          const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-                          const bool whole = error == std::errc{} && end == word.data() + word.size();
-                          if (whole && number >= least && number <= most) return std::string{};
-                          const std::string range = most == std::numeric_limits<std::int64_t>::max()
-                                                        ? std::to_string(least) + " or more"
-                                                        : std::to_string(least) + " to " + std::to_string(most);
-                          return "'" + word + "' is " + (whole ? "out of range" : "not a whole number") +
-                                 ": expected " + range;
-                        },
-                        "", "whole_number"};
-}
-
-/// A size with its unit.
-CLI::Validator size_text() {
-  return CLI::Validator{[](std::string& text) {
-                          const auto size = parse_size(text);
-                          return size ? std::string{} : size.error();
-                        },
-                        "", "size"};
-}
-
-/// "2MiB" or "1%".
-Result<Tolerance, std::string> parse_tolerance(const std::string& text) {
-  if (text.ends_with('%')) {
-    const auto share = parse_percent(text);
-    return share ? Result<Tolerance, std::string>{Tolerance{.share = *share}} : Unexpected{share.error()};
-  }
-  const auto size = parse_size(text);
-  return size ? Result<Tolerance, std::string>{Tolerance{.bytes = *size}} : Unexpected{size.error()};
-}
+/// The words of an enum, in the order of its values.
+template <NamedEnum E>
+constexpr auto kWordsOf = [] {
+  std::array<std::string_view, kEnumNames<E>.size()> words{};
+  std::ranges::transform(kEnumNames<E>, words.begin(), &EnumName<E>::name);
+  return words;
+}();
 
 class CommandLine {
  public:
@@ -258,20 +214,11 @@ class CommandLine {
                           "  qlora-plan export job.yaml --plan fsdp2-local-base   Python lists for fully_shard",
                           export_arguments_.common);
     add_job(*export_, export_arguments_.job);
-    export_
-        ->add_option_function<std::string>(
-            "--to",
-            [this](const std::string& word) {
-              export_arguments_.format = word == "accelerate"  ? ExportFormat::accelerate
-                                         : word == "deepspeed" ? ExportFormat::deepspeed
-                                         : word == "runner"    ? ExportFormat::runner
-                                                               : ExportFormat::torch;
-            },
-            "torch: what becomes of each parameter, as Python lists, with --json as JSON [torch];\n"
-            "accelerate: for accelerate launch --config_file; deepspeed: DeepSpeed's JSON;\n"
-            "runner: job and plan for scripts/torch_runner.py")
+    add_choice<ExportFormat>(*export_, "--to", export_arguments_.format,
+                             "torch: what becomes of each parameter, as Python lists, with --json as JSON [torch];\n"
+                             "accelerate: for accelerate launch --config_file; deepspeed: DeepSpeed's JSON;\n"
+                             "runner: job and plan for scripts/torch_runner.py")
         ->type_name("FORMAT")
-        ->check(one_of(kExports))
         ->group("Output");
     export_->add_option("-o,--output", export_arguments_.output, "Write to this file, instead of stdout")
         ->type_name("FILE")
@@ -313,16 +260,9 @@ class CommandLine {
         ->type_name("DTYPE")
         ->check(one_of(kFloats))
         ->group("Output");
-    command
-        .add_option_function<std::string>(
-            "--format",
-            [&](const std::string& word) {
-              const auto at = std::ranges::find(kFormats, word) - kFormats.begin();
-              arguments.format = static_cast<CheckpointFormat>(at);
-            },
-            "How linear layers are stored: plain, bnb-4bit, gptq, awq [as the config says]")
+    add_choice<CheckpointFormat>(command, "--format", arguments.format,
+                                 "How linear layers are stored: plain, bnb-4bit, gptq, awq [as the config says]")
         ->type_name("FORMAT")
-        ->check(one_of(kFormats))
         ->group("Output");
     command.add_option("--group-size", arguments.group_size, "Inputs that share a scale in gptq and awq [128]")
         ->type_name("N")
@@ -345,13 +285,7 @@ class CommandLine {
                        "  qlora-plan env create job.yaml           the versions of the job's stack\n"
                        "  qlora-plan env list                      those that there are",
                        arguments.common);
-    env_->add_option_function<std::string>(
-            "ACTION",
-            [&](const std::string& word) { arguments.action = word == "list" ? EnvAction::list : EnvAction::create; },
-            "create, list")
-        ->required()
-        ->check(one_of(kEnvActions))
-        ->group("Input");
+    add_choice<EnvAction>(*env_, "ACTION", arguments.action, "create, list")->required()->group("Input");
     env_->add_option("STACK", arguments.stack, "To create: a stack that list names, or a job file")->group("Input");
     env_->add_option("DIR", arguments.directory, "Where, instead of a folder of the user's data")->group("Input");
     env_->add_option("--python", arguments.python, "The interpreter that it is made with [python3]")
@@ -371,25 +305,15 @@ class CommandLine {
                           a.common);
     add_job(*verify_, a.job);
     add_machine(*verify_, a.job);
-    const auto positive = whole_number(1);
-    const auto not_negative = whole_number(0);
-    verify_
-        ->add_option_function<std::string>(
-            "--device",
-            [&a](const std::string& word) {
-              a.device = word == "cpu" ? VerifyDevice::cpu : word == "null" ? VerifyDevice::null : VerifyDevice::cuda;
-            },
-            "What computes: cuda; cpu, where ranks are threads; null, a GPU that only keeps books [cuda]")
+    add_choice<VerifyDevice>(
+        *verify_, "--device", a.device,
+        "What computes: cuda; cpu, where ranks are threads; null, a GPU that only keeps books [cuda]")
         ->type_name("NAME")
-        ->check(one_of(kDevices))
         ->group("Run");
-    verify_
-        ->add_option_function<std::string>(
-            "--runner",
-            [&a](const std::string& word) { a.runner = word == "torch" ? VerifyRunner::torch : VerifyRunner::own; },
-            "Whose step: own; torch, that of the libraries of the job's stack, traced with --device null [own]")
+    add_choice<VerifyRunner>(
+        *verify_, "--runner", a.runner,
+        "Whose step: own; torch, that of the libraries of the job's stack, traced with --device null [own]")
         ->type_name("NAME")
-        ->check(one_of(kRunners))
         ->group("Run");
     verify_
         ->add_option("--python", a.python,
@@ -399,7 +323,7 @@ class CommandLine {
         ->group("Run");
     verify_->add_option("--steps", a.steps, "Optimizer steps that are run [2]")
         ->type_name("K")
-        ->check(positive)
+        ->check(whole_number(1))
         ->group("Run");
     auto* world = verify_
                       ->add_option("--world-size", a.job.gpus,
@@ -410,7 +334,7 @@ class CommandLine {
                       ->group("Run");
     auto* rank = verify_->add_option("--rank", a.rank, "The rank that is played by itself")
                      ->type_name("R")
-                     ->check(not_negative)
+                     ->check(whole_number(0))
                      ->group("Run");
     world->excludes(verify_->get_option("--gpus"));
     world->needs(rank);
@@ -430,11 +354,7 @@ class CommandLine {
             "--tolerance", [&a](const std::string& text) { a.tolerance = *parse_tolerance(text); },
             "How far allocated figures may be off: 2MiB, 1% [0B; on cuda 1%]")
         ->type_name("T")
-        ->check(CLI::Validator{[](std::string& text) {
-                                 const auto tolerance = parse_tolerance(text);
-                                 return tolerance ? std::string{} : tolerance.error();
-                               },
-                               "", "tolerance"})
+        ->check(tolerance_text())
         ->group("Output");
     verify_->add_option("--calibrate", a.calibrate, "Also write what was measured of this machine, for --machine")
         ->type_name("FILE")
@@ -461,44 +381,42 @@ class CommandLine {
         ->group("Input");
     trace_->add_option("--gpus", trace.gpus, "GPUs that the program sees [1], for its own launcher to start ranks on")
         ->type_name("N")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{256}).description(""))
+        ->check(whole_number(1, 256))
         ->group("Input");
     trace_
         ->add_option("--world-size", trace.world_size,
                      "Play one rank of so many in one process, whatever launcher the program has")
         ->type_name("N")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""))
+        ->check(whole_number(1, std::int64_t{1} << 20))
         ->group("Input");
-    trace_->add_option("--rank", trace.rank, "Which one [0]")
-        ->type_name("R")
-        ->check(CLI::Validator{CLI::NonNegativeNumber}.description(""))
-        ->group("Input");
+    trace_->add_option("--rank", trace.rank, "Which one [0]")->type_name("R")->check(whole_number(0))->group("Input");
     trace_->add_option("--steps", trace.steps, "End the program after so many optimizer steps [when it ends]")
         ->type_name("K")
-        ->check(CLI::Validator{CLI::PositiveNumber}.description(""))
+        ->check(whole_number(1))
         ->group("Input");
     trace_
         ->add_option("--answer", trace.answers,
                      "What a read of a value that a kernel would have written gives (may be repeated);\n"
                      "WHAT is bool, float, int, compare, equal, nonzero, or a place: train.py:120=false")
         ->type_name("WHAT=VALUE")
-        ->check(CLI::Validator{[](std::string& text) {
-                                 const std::size_t at = text.rfind('=');
-                                 const bool whole = at != std::string::npos && at != 0 && at + 1 != text.size();
-                                 return whole ? std::string{} : "'" + text + "' is not WHAT=VALUE";
-                               },
-                               "", "answer"})
+        ->check(assignment())
         ->group("Input");
     trace_
         ->add_option("--timeout", trace.timeout,
                      "End a program that prints nothing and gets nowhere for so long; 0: never [600]")
         ->type_name("SECONDS")
-        ->check(CLI::Validator{CLI::NonNegativeNumber}.description(""))
+        ->check(whole_number(0))
         ->group("Input");
     trace_->add_flag("--inventory", trace.inventory, "Also list what is alive at the peak (slower)")->group("Output");
     trace_->add_option("--snapshot", trace.snapshot, "Write PyTorch's memory snapshot to this file (slower)")
         ->type_name("FILE")
         ->group("Output");
+  }
+
+  template <NamedEnum E, class Choice>
+  static CLI::Option* add_choice(CLI::App& command, const char* name, Choice& choice, const char* what) {
+    const auto choose = [&choice](const std::string& word) { choice = *from_name<E>(word); };
+    return command.add_option_function<std::string>(name, choose, what)->check(one_of(kWordsOf<E>));
   }
 
   void add_size(CLI::App& command, const char* name, const char* what, std::optional<Bytes>& size) {

@@ -1,6 +1,7 @@
 // What the command line asks for, as values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,10 +11,42 @@
 #include "base/bytes.h"
 #include "base/dtype.h"
 #include "estimate/verification.h"
+#include "plan/job_names.h"
 
 namespace qlp::app {
 
 enum class ColorMode : std::uint8_t { automatic, always, never };
+enum class ExportFormat : std::uint8_t { torch, torch_json, accelerate, deepspeed, runner };
+enum class CheckpointFormat : std::uint8_t { plain, bnb_4bit, gptq, awq };
+enum class EnvAction : std::uint8_t { create, list };
+
+}  // namespace qlp::app
+
+namespace qlp {
+
+template <>
+inline constexpr std::array<EnumName<app::ExportFormat>, 4> kEnumNames<app::ExportFormat>{{
+    {app::ExportFormat::torch, "torch"},
+    {app::ExportFormat::accelerate, "accelerate"},
+    {app::ExportFormat::deepspeed, "deepspeed"},
+    {app::ExportFormat::runner, "runner"},
+}};
+template <>
+inline constexpr std::array<EnumName<app::CheckpointFormat>, 4> kEnumNames<app::CheckpointFormat>{{
+    {app::CheckpointFormat::plain, "plain"},
+    {app::CheckpointFormat::bnb_4bit, "bnb-4bit"},
+    {app::CheckpointFormat::gptq, "gptq"},
+    {app::CheckpointFormat::awq, "awq"},
+}};
+template <>
+inline constexpr std::array<EnumName<app::EnvAction>, 2> kEnumNames<app::EnvAction>{{
+    {app::EnvAction::create, "create"},
+    {app::EnvAction::list, "list"},
+}};
+
+}  // namespace qlp
+
+namespace qlp::app {
 
 /// Options that every command takes.
 struct CommonArguments {
@@ -56,8 +89,6 @@ struct CheckArguments {
   bool strict = false;
 };
 
-enum class ExportFormat : std::uint8_t { torch, torch_json, accelerate, deepspeed, runner };
-
 struct ExportArguments {
   CommonArguments common;
   JobArguments job;
@@ -81,8 +112,6 @@ struct TraceArguments {
   std::vector<std::string> program;  ///< and its arguments
 };
 
-enum class CheckpointFormat : std::uint8_t { plain, bnb_4bit, gptq, awq };
-
 struct SparseWeightsArguments {
   CommonArguments common;
   std::string source;     ///< a config.json, its folder, a job file, or a model's name
@@ -94,8 +123,6 @@ struct SparseWeightsArguments {
   std::optional<Bytes> shard_size;
   std::optional<std::string> python;  ///< the interpreter whose transformers names the tensors
 };
-
-enum class EnvAction : std::uint8_t { create, list };
 
 struct EnvArguments {
   CommonArguments common;
