@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <unistd.h>
 
 #include "app/log.h"
 #include "app/output.h"
+#include "app/program_files.h"
 #include "app/temporary_folder.h"
 #include "estimate/ledger.h"
 #include "estimate/outside_terms.h"
@@ -24,26 +24,18 @@ namespace fs = std::filesystem;
 volatile std::sig_atomic_t interrupt_asked = 0;
 extern "C" void ask_interrupt(int /*signal*/) { interrupt_asked = 1; }
 
-/// Beside the program: bin/qlora-plan and lib/qlora-plan, in the build tree and installed.
 std::optional<TraceFiles> installed_files(const fs::path& request) {
-  std::error_code none;
-  const fs::path base = fs::read_symlink("/proc/self/exe", none).parent_path().parent_path() / "lib" / "qlora-plan";
-  TraceFiles files{.library = base / "libqlora_nullgpu.so",
-                   .driver = base / "nullgpu-driver",
-                   .probe = base / "probe",
+  TraceFiles files{.library = program_file(kNullGpuLibrary),
+                   .driver = program_file("nullgpu-driver"),
+                   .probe = program_file("probe"),
                    .request = request};
+  std::error_code none;
   for (const std::string& file : {files.library, files.probe + "/sitecustomize.py"})
     if (!fs::exists(file, none)) {
       log_error("this installation is not whole: no " + file);
       return std::nullopt;
     }
   return files;
-}
-
-std::vector<std::string> own_environment() {
-  std::vector<std::string> out;
-  for (char** entry = environ; *entry != nullptr; ++entry) out.emplace_back(*entry);
-  return out;
 }
 
 /// Grows while the program's processes record phases.
@@ -105,7 +97,7 @@ std::optional<TracedOutcome> run_traced_program(TracedProgram traced) {
                          .devices = traced.devices,
                          .taken = sum(terms_outside(traced.cluster)) + margin_of(traced.cluster)};
   Program program{.arguments = std::move(traced.command),
-                  .environment = traced_environment(own_environment(), *files, null_gpu),
+                  .environment = lines_of(traced_environment(environment_of_process(), *files, null_gpu)),
                   .directory = {},
                   .files = {}};
   TracedOutcome out;

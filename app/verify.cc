@@ -9,6 +9,7 @@
 #include "app/job_input.h"
 #include "app/log.h"
 #include "app/output.h"
+#include "app/program_files.h"
 #include "app/progress.h"
 #include "app/stamp.h"
 #include "app/terminal.h"

@@ -71,12 +71,6 @@ void add_null_gpu(Environment& environment, const GpuSpec& gpu, std::size_t coun
   environment.emplace("NULLGPU_BYTES", std::to_string(gpu.capacity.count()));
 }
 
-std::vector<std::string> lines_of(const Environment& environment) {
-  std::vector<std::string> lines;
-  for (const auto& [name, value] : environment) lines.push_back(name + "=" + value);
-  return lines;
-}
-
 /// This program as one rank.
 std::vector<std::string> command_of(const VerifyArguments& arguments, const VerifyRequest& request, std::int64_t rank) {
   std::vector<std::string> words{executable_path(), "verify", arguments.job.file};
@@ -179,16 +173,6 @@ void meet(GpuRun& out, const LaunchedRank& launched, milliseconds timeout) {
 }
 
 }  // namespace
-
-Environment environment_of_process() {
-  Environment out;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const auto equals = text.find('=');
-    if (equals != std::string::npos) out.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return out;
-}
 
 Result<GpuRun, std::string> run_gpu_ranks(const VerifyArguments& arguments, const VerifyRequest& request,
                                           const std::optional<LaunchedRank>& launched,

@@ -26,7 +26,4 @@ Result<GpuRun, std::string> run_gpu_ranks(const VerifyArguments& arguments, cons
                                           const std::optional<LaunchedRank>& launched,
                                           const std::function<void(const RankRecord&)>& on_state);
 
-/// The variables of this process.
-Environment environment_of_process();
-
 }  // namespace qlp::app

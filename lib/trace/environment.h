@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "base/bytes.h"
+#include "base/environment.h"
 #include "plan/job_spec.h"
 
 namespace qlp {
@@ -24,9 +24,8 @@ struct NullGpu {
   Bytes taken;  ///< of the capacity of each device, by what is not PyTorch's, and as margin
 };
 
-/// `current` ("NAME=value" each) with what preloads the library and starts the probe; the user's own entries of lists
-/// stay, behind ours.
-std::vector<std::string> traced_environment(const std::vector<std::string>& current, const TraceFiles& files,
-                                            const NullGpu& null_gpu);
+/// An environment with what preloads the library and starts the probe; the user's own entries of lists stay, behind
+/// ours.
+Environment traced_environment(Environment environment, const TraceFiles& files, const NullGpu& null_gpu);
 
 }  // namespace qlp

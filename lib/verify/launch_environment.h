@@ -2,15 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 
+#include "base/environment.h"
 #include "base/result.h"
 
 namespace qlp {
-
-using Environment = std::map<std::string, std::string>;
 
 /// One process of many that somebody else started.
 struct LaunchedRank {

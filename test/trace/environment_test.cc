@@ -11,10 +11,10 @@ namespace {
 
 const TraceFiles kFiles{.library = "/a/lib.so", .driver = "/a/driver", .probe = "/a/probe", .request = "/t/r.json"};
 
-std::string value(const std::vector<std::string>& environment, const std::string& name) {
+std::string value(const Environment& environment, const std::string& name) {
   std::string found = "(absent)";
   int times = 0;
-  for (const std::string& entry : environment)
+  for (const std::string& entry : lines_of(environment))
     if (entry.starts_with(name + "=")) found = entry.substr(name.size() + 1), ++times;
   CHECK(times <= 1);
   return found;
@@ -23,8 +23,9 @@ std::string value(const std::vector<std::string>& environment, const std::string
 }  // namespace
 
 TEST_CASE("trace/environment: ours comes first, the user's stays") {
-  const auto out = traced_environment({"PATH=/bin", "PYTHONPATH=/mine", "LD_PRELOAD=", "NULLGPU_DEVICES=9"}, kFiles,
-                                      {.gpu = *find_gpu("A100 SXM4 80GB"), .devices = 2, .taken = Bytes{77}});
+  const auto out =
+      traced_environment({{"PATH", "/bin"}, {"PYTHONPATH", "/mine"}, {"LD_PRELOAD", ""}, {"NULLGPU_DEVICES", "9"}},
+                         kFiles, {.gpu = *find_gpu("A100 SXM4 80GB"), .devices = 2, .taken = Bytes{77}});
   CHECK(value(out, "PATH") == "/bin");
   CHECK(value(out, "PYTHONPATH") == "/a/probe:/mine");
   CHECK(value(out, "LD_PRELOAD") == "/a/lib.so");

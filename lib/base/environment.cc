@@ -1,0 +1,11 @@
+#include "base/environment.h"
+
+namespace qlp {
+
+std::vector<std::string> lines_of(const Environment& environment) {
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : environment) lines.push_back(name + "=" + value);
+  return lines;
+}
+
+}  // namespace qlp
