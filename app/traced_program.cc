@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "app/clock.h"
 #include "app/log.h"
 #include "app/output.h"
 #include "app/program_files.h"
@@ -69,15 +70,12 @@ std::vector<ProcessRecord> read_records(const fs::path& folder) {
 }
 
 ProgramRun run_to_end(Program program, std::int64_t timeout, const fs::path& folder) {
-  using std::chrono::milliseconds;
   std::signal(SIGINT, ask_interrupt);
   std::signal(SIGTERM, ask_interrupt);
   std::signal(SIGPIPE, SIG_IGN);
   ProgramOptions options;
   options.patience = std::chrono::seconds{timeout};
-  options.clock = [] {
-    return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now().time_since_epoch());
-  };
+  options.clock = now;
   options.progress = [&] { return recorded_bytes(folder); };
   options.interrupted = [] { return interrupt_asked != 0; };
   options.on_output = [](std::string_view text) { write_stderr(text); };

@@ -79,15 +79,14 @@ std::optional<std::string> mistake_in(const VerifyArguments& arguments, const st
   if (arguments.calibrate && arguments.device == VerifyDevice::cpu)
     return "--calibrate: the CPU keeps no books of a GPU's memory";
   if (arguments.calibrate && arguments.rank) return "--calibrate: a rank that is played alone has no NCCL to measure";
-  for (const auto& file : {arguments.calibrate})
-    if (file && is_job_file(*file, arguments.job)) return "--calibrate: the profile would overwrite the job file";
+  if (arguments.calibrate && is_job_file(*arguments.calibrate, arguments.job))
+    return "--calibrate: the profile would overwrite the job file";
   return std::nullopt;
 }
 
 /// What Linux could give without swapping, none where it does not tell.
 std::optional<Bytes> available_memory() {
   std::ifstream file("/proc/meminfo");
-  std::string key;
   std::uint64_t kib = 0;
   for (std::string line; std::getline(file, line);)
     if (std::sscanf(line.c_str(), "MemAvailable: %lu kB", &kib) == 1) return Bytes{kib << 10U};

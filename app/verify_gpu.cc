@@ -8,6 +8,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "app/clock.h"
 #include "app/log.h"
 #include "app/program_files.h"
 #include "verify/gpu_driver.h"
@@ -40,10 +41,6 @@ class InterruptionNoted {
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction before_[std::size(kSignals)]{};
 };
-
-milliseconds now() {
-  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now().time_since_epoch());
-}
 
 /// The GPUs that ranks may use, by the names that CUDA_VISIBLE_DEVICES has for them.
 std::vector<std::string> visible_gpus(const Environment& environment, int count) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <fcntl.h>
 
+#include "app/clock.h"
 #include "app/log.h"
 #include "app/program_files.h"
 #include "verify/gpu_rank.h"
@@ -15,9 +16,6 @@ ExitCode run_as_rank(const VerifyRequest& request, const VerifyArguments& argume
     return ExitCode::bad_input;
   }
   RankChannel channel(kRankChannel);
-  const auto now = [] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch());
-  };
   const GpuRankOptions options{.rank = rank,
                                .library = program_file(kCudaLibrary),
                                .timeout = std::chrono::seconds{arguments.timeout},
