@@ -1,54 +1,26 @@
-// NCCL. Nobody is waited for; communicators.h says what collectives give. Small data that the host wrote is really
-// gathered, scattered and reduced; all else reads as zero.
+// NCCL but for its collectives: communicators and what they are asked. Nobody is waited for.
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <sys/random.h>
 #include <unordered_set>
-#include <utility>
-#include <vector>
 
 #include <climits>
 
 #include "nullgpu/books.h"
 #include "nullgpu/communicator_log.h"
-#include "nullgpu/communicators.h"
-#include "nullgpu/copies.h"
 #include "nullgpu/entry.h"
-#include "nullgpu/exchange.h"
 #include "nullgpu/interpose.h"
+#include "nullgpu/nccl_communicator.h"
 #include "nullgpu/settings.h"
-#include "nullgpu/streams.h"
 
 using namespace nullgpu;
 
 namespace {
 
-constexpr int kSystemError = 2;
-constexpr int kInvalidArgument = 4;
-constexpr int kInvalidUsage = 5;
-constexpr int kRemoteError = 6;
-constexpr int kInProgress = 7;
 constexpr int kNoColor = -1;
-
-struct Communicator {
-  int size;
-  int rank;
-  int device;
-  std::size_t log;
-  // Ranks whose part of a gathered result may be written to: fewer than `size` where a split made a communicator whose
-  // size only the other ranks know.
-  int certain;
-  std::unique_ptr<Exchange> exchange;  // with ranks that are real
-  int splits = 0;
-  std::uint64_t token = 0;
-  std::atomic<int> error{ok};  // a rank has died
-  std::atomic<int> state{ok};  // kInProgress until it is asked for once, where the program said blocking = 0
-};
 
 struct UniqueId {
   char bytes[128];
@@ -57,12 +29,6 @@ struct UniqueId {
 std::unordered_set<Communicator*>& live() {
   static auto* const kLive = new std::unordered_set<Communicator*>;
   return *kLive;
-}
-
-Communicator* find(void* handle) {
-  const std::lock_guard guard(Books::get());
-  auto* communicator = static_cast<Communicator*>(handle);
-  return live().contains(communicator) ? communicator : nullptr;
 }
 
 // ncclConfig_t: size, magic and version (16 bytes), then `blocking`, whose undefined value is INT_MIN.
@@ -109,7 +75,7 @@ int make(void** out, int size, int rank, const void* config, int certain, std::u
 }
 
 int drop(void* handle) {
-  Communicator* communicator = find(handle);
+  Communicator* communicator = find_communicator(handle);
   if (communicator == nullptr) {
     return kInvalidArgument;
   }
@@ -119,95 +85,13 @@ int drop(void* handle) {
   return ok;
 }
 
-// One collective of `n` elements a rank: checks, then `work(communicator, bytes)` in stream order.
-template <class Work>
-int collective(const char* name, std::size_t n, int type, void* handle, void* stream, Work&& work) {
-  return library(name, [&] {
-    Communicator* c = find(handle);
-    const std::size_t element = nccl_element_bytes(type);
-    if (c == nullptr || element == 0) {
-      return kInvalidArgument;
-    }
-    if (c->state == kInProgress) {
-      return kInvalidUsage;
-    }
-    log_collective(c->log);
-    count_launch();
-    Communicator* const communicator = c;
-    const std::size_t bytes = n * element;
-    return submit(stream, NodeType::kernel, [=] { work(*communicator, bytes); }) == ok ? ok : kInvalidArgument;
-  });
-}
-
-char* at(void* p, std::size_t bytes) { return static_cast<char*>(p) + bytes; }
-const char* at(const void* p, std::size_t bytes) { return static_cast<const char*>(p) + bytes; }
-
-// ---- Ranks that are real. Whether a message is short enough must come out alike on all of them.
-
-bool is_short(const Communicator& k, std::size_t bytes) {
-  return k.exchange != nullptr && bytes <= std::min(Exchange::kMost, settings().copy_max);
-}
-
-Exchange::Message message_of(const void* in, std::size_t bytes) {
-  Exchange::Message message;
-  message.bytes.resize(bytes);
-  copy(message.bytes.data(), in, bytes);
-  Books& books = Books::get();
-  const std::lock_guard guard(books);
-  Block block{};
-  const auto begin = reinterpret_cast<std::uintptr_t>(in);
-  message.known =
-      bytes > 0 && (!books.find(in, block) || !block.on_device() || books.known().count(begin, begin + bytes) > 0);
-  return message;
-}
-
-// What nobody wrote on the host reads as zero.
-void deliver(void* out, const unsigned char* bytes, std::size_t n, bool known) {
-  if (known) {
-    copy(out, bytes, n);
-  } else {
-    const std::lock_guard guard(Books::get());
-    const auto begin = reinterpret_cast<std::uintptr_t>(out);
-    Books::get().known().forget(begin, begin + n);
-  }
-}
-
-// Every rank's message; empty when a rank has died.
-std::vector<Exchange::Message> meet(Communicator& k, const void* in, std::size_t bytes) {
-  std::vector<Exchange::Message> all;
-  if (!k.exchange->gather(message_of(in, bytes), all)) {
-    k.error = kRemoteError;
-    all.clear();
-  }
-  return all;
-}
-
-// Reduces all ranks' messages of `total` elements; this one takes `n` of them from element `first`.
-void reduce_real(Communicator& k, const void* in, std::size_t total, void* out, std::size_t first, std::size_t n,
-                 int type, int operation) {
-  const std::size_t element = nccl_element_bytes(type);
-  const auto all = meet(k, in, total * element);
-  std::vector<unsigned char> messages;
-  bool known = false;
-  for (const Exchange::Message& m : all) {
-    messages.insert(messages.end(), m.bytes.begin(), m.bytes.end());
-    known = known || m.known;
-  }
-  if (!all.empty() && out != nullptr) {
-    known = combine(messages.data(), total, type, operation, k.size) && known;
-    deliver(out, messages.data() + first * element, n * element, known);
-  }
-}
-
-// ---- A rank that plays alone.
-
-void gather(const Communicator& c, const void* in, void* out, std::size_t bytes) {
-  for (int r = 0; r < c.certain; ++r) {
-    copy(at(out, static_cast<std::size_t>(r) * bytes), in, bytes);
-  }
-}
-
 }  // namespace
+
+Communicator* nullgpu::find_communicator(void* handle) {
+  const std::lock_guard guard(Books::get());
+  auto* communicator = static_cast<Communicator*>(handle);
+  return live().contains(communicator) ? communicator : nullptr;
+}
 
 QLP_EXPORT int ncclGetVersion(int* version) {
   return query(__func__, [&] {
@@ -309,7 +193,7 @@ int split_real(Communicator& p, int color, int key, void** out, const void* conf
 // How many ranks took the same color only they know: taken to be all, or at least those up to this one's key.
 QLP_EXPORT int ncclCommSplit(void* parent, int color, int key, void** out, const void* config) {
   return library(__func__, [&] {
-    Communicator* p = find(parent);
+    Communicator* p = find_communicator(parent);
     if (p == nullptr || out == nullptr) {
       return kInvalidArgument;
     }
@@ -328,7 +212,7 @@ QLP_EXPORT int ncclCommSplit(void* parent, int color, int key, void** out, const
 
 QLP_EXPORT int ncclCommShrink(void* parent, const int* excluded, int count, void** out, const void* config, int) {
   return library(__func__, [&] {
-    const Communicator* p = find(parent);
+    const Communicator* p = find_communicator(parent);
     if (p == nullptr || count >= p->size) {
       return kInvalidArgument;
     }
@@ -342,13 +226,13 @@ QLP_EXPORT int ncclCommShrink(void* parent, const int* excluded, int count, void
 
 QLP_EXPORT int ncclCommGrow(void* parent, int size, const UniqueId*, int rank, void** out, const void* config) {
   return library(__func__, [&] {
-    const Communicator* p = find(parent);
+    const Communicator* p = find_communicator(parent);
     return make(out, size, p == nullptr ? rank : p->rank, config, size);
   });
 }
 
 QLP_EXPORT int ncclCommFinalize(void* c) {
-  return library(__func__, [&] { return find(c) == nullptr ? kInvalidArgument : static_cast<int>(ok); });
+  return library(__func__, [&] { return find_communicator(c) == nullptr ? kInvalidArgument : static_cast<int>(ok); });
 }
 QLP_EXPORT int ncclCommDestroy(void* c) {
   return library(__func__, [&] { return drop(c); });
@@ -357,19 +241,19 @@ QLP_EXPORT int ncclCommAbort(void* c) {
   return library(__func__, [&] { return drop(c); });
 }
 QLP_EXPORT int ncclCommRevoke(void* c, int) {
-  return library(__func__, [&] { return find(c) == nullptr ? kInvalidArgument : static_cast<int>(ok); });
+  return library(__func__, [&] { return find_communicator(c) == nullptr ? kInvalidArgument : static_cast<int>(ok); });
 }
 QLP_EXPORT int ncclCommSuspend(void* c, int) {
-  return library(__func__, [&] { return find(c) == nullptr ? kInvalidArgument : static_cast<int>(ok); });
+  return library(__func__, [&] { return find_communicator(c) == nullptr ? kInvalidArgument : static_cast<int>(ok); });
 }
 QLP_EXPORT int ncclCommResume(void* c) {
-  return library(__func__, [&] { return find(c) == nullptr ? kInvalidArgument : static_cast<int>(ok); });
+  return library(__func__, [&] { return find_communicator(c) == nullptr ? kInvalidArgument : static_cast<int>(ok); });
 }
 
 // A failure that NULLGPU_FAIL asks for is what the communicator reports; the call itself succeeds.
 QLP_EXPORT int ncclCommGetAsyncError(void* c, int* error) {
   mark_used();
-  Communicator* communicator = find(c);
+  Communicator* communicator = find_communicator(c);
   if (communicator == nullptr || error == nullptr) {
     return kInvalidArgument;
   }
@@ -381,7 +265,7 @@ QLP_EXPORT int ncclCommGetAsyncError(void* c, int* error) {
 
 QLP_EXPORT int ncclCommCount(void* c, int* count) {
   return library(__func__, [&] {
-    const Communicator* communicator = find(c);
+    const Communicator* communicator = find_communicator(c);
     *count = communicator == nullptr ? 0 : communicator->size;
     return communicator == nullptr ? kInvalidArgument : static_cast<int>(ok);
   });
@@ -389,7 +273,7 @@ QLP_EXPORT int ncclCommCount(void* c, int* count) {
 
 QLP_EXPORT int ncclCommUserRank(void* c, int* rank) {
   return library(__func__, [&] {
-    const Communicator* communicator = find(c);
+    const Communicator* communicator = find_communicator(c);
     *rank = communicator == nullptr ? 0 : communicator->rank;
     return communicator == nullptr ? kInvalidArgument : static_cast<int>(ok);
   });
@@ -397,7 +281,7 @@ QLP_EXPORT int ncclCommUserRank(void* c, int* rank) {
 
 QLP_EXPORT int ncclCommCuDevice(void* c, int* device) {
   return library(__func__, [&] {
-    const Communicator* communicator = find(c);
+    const Communicator* communicator = find_communicator(c);
     *device = communicator == nullptr ? 0 : communicator->device;
     return communicator == nullptr ? kInvalidArgument : static_cast<int>(ok);
   });
@@ -426,7 +310,7 @@ namespace {
 
 int register_buffer(const char* name, void* c, void* buffer, void** handle) {
   return library(name, [&] {
-    if (find(c) == nullptr) {
+    if (find_communicator(c) == nullptr) {
       return kInvalidArgument;
     }
     *handle = new void*(buffer);
@@ -466,192 +350,4 @@ QLP_EXPORT int ncclRedOpCreatePreMulSum(int* operation, void*, int, int, void*) 
 }
 QLP_EXPORT int ncclRedOpDestroy(int, void*) {
   return library(__func__, [] { return ok; });
-}
-
-QLP_EXPORT int ncclAllReduce(const void* in, void* out, std::size_t n, int type, int operation, void* c, void* stream) {
-  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    if (is_short(k, bytes)) {
-      reduce_real(k, in, n, out, 0, n, type, operation);
-    } else {
-      reduce(out, in, n, type, operation, k.size);
-    }
-  });
-}
-
-QLP_EXPORT int ncclReduce(const void* in, void* out, std::size_t n, int type, int operation, int root, void* c,
-                          void* stream) {
-  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    if (is_short(k, bytes)) {
-      reduce_real(k, in, n, k.rank == root ? out : nullptr, 0, n, type, operation);
-    } else if (k.rank == root) {
-      reduce(out, in, n, type, operation, k.size);
-    }
-  });
-}
-
-QLP_EXPORT int ncclReduceScatter(const void* in, void* out, std::size_t n, int type, int operation, void* c,
-                                 void* stream) {
-  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    const auto ranks = static_cast<std::size_t>(k.size);
-    const auto rank = static_cast<std::size_t>(k.rank);
-    if (is_short(k, bytes * ranks)) {
-      reduce_real(k, in, n * ranks, out, n * rank, n, type, operation);
-    } else {
-      reduce(out, at(in, rank * bytes), n, type, operation, k.size);
-    }
-  });
-}
-
-namespace {
-
-// Every rank's message behind one another.
-void gather_all(Communicator& k, const void* in, void* out, std::size_t bytes) {
-  if (!is_short(k, bytes)) {
-    if (out != nullptr) {
-      gather(k, in, out, bytes);
-    }
-    return;
-  }
-  const auto all = meet(k, in, bytes);
-  for (std::size_t r = 0; r < all.size() && out != nullptr; ++r) {
-    deliver(at(out, r * bytes), all[r].bytes.data(), bytes, all[r].known);
-  }
-}
-
-}  // namespace
-
-QLP_EXPORT int ncclAllGather(const void* in, void* out, std::size_t n, int type, void* c, void* stream) {
-  return collective(__func__, n, type, c, stream,
-                    [=](Communicator& k, std::size_t bytes) { gather_all(k, in, out, bytes); });
-}
-
-QLP_EXPORT int ncclGather(const void* in, void* out, std::size_t n, int type, int root, void* c, void* stream) {
-  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    gather_all(k, in, k.rank == root ? out : nullptr, bytes);
-  });
-}
-
-QLP_EXPORT int ncclBroadcast(const void* in, void* out, std::size_t n, int type, int root, void* c, void* stream) {
-  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    if (!is_short(k, bytes)) {
-      copy(out, in == nullptr ? out : in, bytes);
-      return;
-    }
-    const auto all = meet(k, in, k.rank == root ? bytes : 0);
-    if (!all.empty()) {
-      const Exchange::Message& m = all[static_cast<std::size_t>(root)];
-      deliver(out, m.bytes.data(), bytes, m.known);
-    }
-  });
-}
-
-QLP_EXPORT int ncclBcast(void* buffer, std::size_t n, int type, int root, void* c, void* stream) {
-  return ncclBroadcast(buffer, buffer, n, type, root, c, stream);
-}
-
-// Alone, every root holds what this rank would scatter, its own part.
-QLP_EXPORT int ncclScatter(const void* in, void* out, std::size_t n, int type, int root, void* c, void* stream) {
-  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    const std::size_t mine = static_cast<std::size_t>(k.rank) * bytes;
-    const std::size_t whole = static_cast<std::size_t>(k.size) * bytes;
-    if (is_short(k, whole)) {
-      const auto all = meet(k, in, k.rank == root ? whole : 0);
-      if (!all.empty()) {
-        const Exchange::Message& m = all[static_cast<std::size_t>(root)];
-        deliver(out, m.bytes.data() + mine, bytes, m.known);
-      }
-    } else if (k.rank == root) {
-      copy(out, at(in, mine), bytes);
-    }
-  });
-}
-
-// Alone, every other rank sends to this one what it sends to itself.
-QLP_EXPORT int ncclAlltoAll(const void* in, void* out, std::size_t n, int type, void* c, void* stream) {
-  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    const std::size_t mine = static_cast<std::size_t>(k.rank) * bytes;
-    const std::size_t whole = static_cast<std::size_t>(k.size) * bytes;
-    if (!is_short(k, whole)) {
-      gather(k, at(in, mine), out, bytes);
-      return;
-    }
-    const auto all = meet(k, in, whole);
-    for (std::size_t r = 0; r < all.size(); ++r) {
-      deliver(at(out, r * bytes), all[r].bytes.data() + mine, bytes, all[r].known);
-    }
-  });
-}
-
-// Between two ranks. In a group all is sent before anything is waited for.
-namespace {
-
-struct Group {
-  int depth = 0;
-  std::vector<std::function<void()>> receives;
-};
-
-Group& group() {
-  static thread_local Group the_group;
-  return the_group;
-}
-
-void receive_from(Communicator& k, int peer, void* out, std::size_t bytes) {
-  Exchange::Message message;
-  if (k.exchange->receive(peer, message)) {
-    message.bytes.resize(bytes);
-    deliver(out, message.bytes.data(), bytes, message.known);
-  } else {
-    k.error = kRemoteError;
-  }
-}
-
-}  // namespace
-
-QLP_EXPORT int ncclGroupStart() {
-  return library(__func__, [] {
-    ++group().depth;
-    return ok;
-  });
-}
-
-QLP_EXPORT int ncclGroupEnd() {
-  return library(__func__, [] {
-    Group& g = group();
-    if (g.depth == 0) {
-      return kInvalidUsage;
-    }
-    if (--g.depth == 0) {
-      const auto receives = std::exchange(g.receives, {});
-      for (const auto& receive : receives) {
-        receive();
-      }
-    }
-    return static_cast<int>(ok);
-  });
-}
-
-QLP_EXPORT int ncclGroupSimulateEnd(void* information) {
-  (void)information;
-  return ncclGroupEnd();
-}
-
-QLP_EXPORT int ncclSend(const void* in, std::size_t n, int type, int peer, void* c, void* stream) {
-  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    if (is_short(k, bytes) && !k.exchange->send(peer, message_of(in, bytes))) {
-      k.error = kRemoteError;
-    }
-  });
-}
-
-// What a peer would send nobody knows when this rank plays alone: it reads as zero.
-QLP_EXPORT int ncclRecv(void* out, std::size_t n, int type, int peer, void* c, void* stream) {
-  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    if (!is_short(k, bytes)) {
-      deliver(out, nullptr, bytes, false);
-    } else if (group().depth > 0) {
-      group().receives.emplace_back([&k, peer, out, bytes] { receive_from(k, peer, out, bytes); });
-    } else {
-      receive_from(k, peer, out, bytes);
-    }
-  });
 }

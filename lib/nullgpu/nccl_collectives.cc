@@ -1,0 +1,255 @@
+// NCCL's collectives, sends and receives; communicators.h says what they give. Small data that the host wrote is really
+// gathered, scattered and reduced; all else reads as zero.
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "nullgpu/books.h"
+#include "nullgpu/communicator_log.h"
+#include "nullgpu/communicators.h"
+#include "nullgpu/copies.h"
+#include "nullgpu/entry.h"
+#include "nullgpu/nccl_communicator.h"
+#include "nullgpu/streams.h"
+
+using namespace nullgpu;
+
+namespace {
+
+// One collective of `n` elements a rank: checks, then `work(communicator, bytes)` in stream order.
+template <class Work>
+int collective(const char* name, std::size_t n, int type, void* handle, void* stream, Work&& work) {
+  return library(name, [&] {
+    Communicator* c = find_communicator(handle);
+    const std::size_t element = nccl_element_bytes(type);
+    if (c == nullptr || element == 0) {
+      return kInvalidArgument;
+    }
+    if (c->state == kInProgress) {
+      return kInvalidUsage;
+    }
+    log_collective(c->log);
+    count_launch();
+    Communicator* const communicator = c;
+    const std::size_t bytes = n * element;
+    return submit(stream, NodeType::kernel, [=] { work(*communicator, bytes); }) == ok ? ok : kInvalidArgument;
+  });
+}
+
+char* at(void* p, std::size_t bytes) { return static_cast<char*>(p) + bytes; }
+const char* at(const void* p, std::size_t bytes) { return static_cast<const char*>(p) + bytes; }
+
+// Reduces all ranks' messages of `total` elements; this one takes `n` of them from element `first`.
+void reduce_real(Communicator& k, const void* in, std::size_t total, void* out, std::size_t first, std::size_t n,
+                 int type, int operation) {
+  const std::size_t element = nccl_element_bytes(type);
+  const auto all = meet(k, in, total * element);
+  std::vector<unsigned char> messages;
+  bool known = false;
+  for (const Exchange::Message& m : all) {
+    messages.insert(messages.end(), m.bytes.begin(), m.bytes.end());
+    known = known || m.known;
+  }
+  if (!all.empty() && out != nullptr) {
+    known = combine(messages.data(), total, type, operation, k.size) && known;
+    deliver(out, messages.data() + first * element, n * element, known);
+  }
+}
+
+// ---- A rank that plays alone.
+
+void gather(const Communicator& c, const void* in, void* out, std::size_t bytes) {
+  for (int r = 0; r < c.certain; ++r) {
+    copy(at(out, static_cast<std::size_t>(r) * bytes), in, bytes);
+  }
+}
+
+}  // namespace
+
+QLP_EXPORT int ncclAllReduce(const void* in, void* out, std::size_t n, int type, int operation, void* c, void* stream) {
+  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
+    if (is_short(k, bytes)) {
+      reduce_real(k, in, n, out, 0, n, type, operation);
+    } else {
+      reduce(out, in, n, type, operation, k.size);
+    }
+  });
+}
+
+QLP_EXPORT int ncclReduce(const void* in, void* out, std::size_t n, int type, int operation, int root, void* c,
+                          void* stream) {
+  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
+    if (is_short(k, bytes)) {
+      reduce_real(k, in, n, k.rank == root ? out : nullptr, 0, n, type, operation);
+    } else if (k.rank == root) {
+      reduce(out, in, n, type, operation, k.size);
+    }
+  });
+}
+
+QLP_EXPORT int ncclReduceScatter(const void* in, void* out, std::size_t n, int type, int operation, void* c,
+                                 void* stream) {
+  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
+    const auto ranks = static_cast<std::size_t>(k.size);
+    const auto rank = static_cast<std::size_t>(k.rank);
+    if (is_short(k, bytes * ranks)) {
+      reduce_real(k, in, n * ranks, out, n * rank, n, type, operation);
+    } else {
+      reduce(out, at(in, rank * bytes), n, type, operation, k.size);
+    }
+  });
+}
+
+namespace {
+
+// Every rank's message behind one another.
+void gather_all(Communicator& k, const void* in, void* out, std::size_t bytes) {
+  if (!is_short(k, bytes)) {
+    if (out != nullptr) {
+      gather(k, in, out, bytes);
+    }
+    return;
+  }
+  const auto all = meet(k, in, bytes);
+  for (std::size_t r = 0; r < all.size() && out != nullptr; ++r) {
+    deliver(at(out, r * bytes), all[r].bytes.data(), bytes, all[r].known);
+  }
+}
+
+}  // namespace
+
+QLP_EXPORT int ncclAllGather(const void* in, void* out, std::size_t n, int type, void* c, void* stream) {
+  return collective(__func__, n, type, c, stream,
+                    [=](Communicator& k, std::size_t bytes) { gather_all(k, in, out, bytes); });
+}
+
+QLP_EXPORT int ncclGather(const void* in, void* out, std::size_t n, int type, int root, void* c, void* stream) {
+  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
+    gather_all(k, in, k.rank == root ? out : nullptr, bytes);
+  });
+}
+
+QLP_EXPORT int ncclBroadcast(const void* in, void* out, std::size_t n, int type, int root, void* c, void* stream) {
+  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
+    if (!is_short(k, bytes)) {
+      copy(out, in == nullptr ? out : in, bytes);
+      return;
+    }
+    const auto all = meet(k, in, k.rank == root ? bytes : 0);
+    if (!all.empty()) {
+      const Exchange::Message& m = all[static_cast<std::size_t>(root)];
+      deliver(out, m.bytes.data(), bytes, m.known);
+    }
+  });
+}
+
+QLP_EXPORT int ncclBcast(void* buffer, std::size_t n, int type, int root, void* c, void* stream) {
+  return ncclBroadcast(buffer, buffer, n, type, root, c, stream);
+}
+
+// Alone, every root holds what this rank would scatter, its own part.
+QLP_EXPORT int ncclScatter(const void* in, void* out, std::size_t n, int type, int root, void* c, void* stream) {
+  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
+    const std::size_t mine = static_cast<std::size_t>(k.rank) * bytes;
+    const std::size_t whole = static_cast<std::size_t>(k.size) * bytes;
+    if (is_short(k, whole)) {
+      const auto all = meet(k, in, k.rank == root ? whole : 0);
+      if (!all.empty()) {
+        const Exchange::Message& m = all[static_cast<std::size_t>(root)];
+        deliver(out, m.bytes.data() + mine, bytes, m.known);
+      }
+    } else if (k.rank == root) {
+      copy(out, at(in, mine), bytes);
+    }
+  });
+}
+
+// Alone, every other rank sends to this one what it sends to itself.
+QLP_EXPORT int ncclAlltoAll(const void* in, void* out, std::size_t n, int type, void* c, void* stream) {
+  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
+    const std::size_t mine = static_cast<std::size_t>(k.rank) * bytes;
+    const std::size_t whole = static_cast<std::size_t>(k.size) * bytes;
+    if (!is_short(k, whole)) {
+      gather(k, at(in, mine), out, bytes);
+      return;
+    }
+    const auto all = meet(k, in, whole);
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      deliver(at(out, r * bytes), all[r].bytes.data() + mine, bytes, all[r].known);
+    }
+  });
+}
+
+// Between two ranks. In a group all is sent before anything is waited for.
+namespace {
+
+struct Group {
+  int depth = 0;
+  std::vector<std::function<void()>> receives;
+};
+
+Group& group() {
+  static thread_local Group the_group;
+  return the_group;
+}
+
+void receive_from(Communicator& k, int peer, void* out, std::size_t bytes) {
+  Exchange::Message message;
+  if (k.exchange->receive(peer, message)) {
+    message.bytes.resize(bytes);
+    deliver(out, message.bytes.data(), bytes, message.known);
+  } else {
+    k.error = kRemoteError;
+  }
+}
+
+}  // namespace
+
+QLP_EXPORT int ncclGroupStart() {
+  return library(__func__, [] {
+    ++group().depth;
+    return ok;
+  });
+}
+
+QLP_EXPORT int ncclGroupEnd() {
+  return library(__func__, [] {
+    Group& g = group();
+    if (g.depth == 0) {
+      return kInvalidUsage;
+    }
+    if (--g.depth == 0) {
+      const auto receives = std::exchange(g.receives, {});
+      for (const auto& receive : receives) {
+        receive();
+      }
+    }
+    return static_cast<int>(ok);
+  });
+}
+
+QLP_EXPORT int ncclGroupSimulateEnd(void* information) {
+  (void)information;
+  return ncclGroupEnd();
+}
+
+QLP_EXPORT int ncclSend(const void* in, std::size_t n, int type, int peer, void* c, void* stream) {
+  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
+    if (is_short(k, bytes) && !k.exchange->send(peer, message_of(in, bytes))) {
+      k.error = kRemoteError;
+    }
+  });
+}
+
+// What a peer would send nobody knows when this rank plays alone: it reads as zero.
+QLP_EXPORT int ncclRecv(void* out, std::size_t n, int type, int peer, void* c, void* stream) {
+  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
+    if (!is_short(k, bytes)) {
+      deliver(out, nullptr, bytes, false);
+    } else if (group().depth > 0) {
+      group().receives.emplace_back([&k, peer, out, bytes] { receive_from(k, peer, out, bytes); });
+    } else {
+      receive_from(k, peer, out, bytes);
+    }
+  });
+}
