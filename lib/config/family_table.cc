@@ -23,7 +23,7 @@ bool holds(const std::array<std::string_view, N>& names, std::string_view name) 
 }  // namespace
 
 std::string_view why_not_supported(std::string_view model_type) {
-  if (holds(kExperts, model_type)) return "it has mixture-of-experts layers, which are not planned yet";
+  if (holds(kExperts, model_type)) return "of mixtures of experts only Mixtral's and Qwen 3's are planned yet";
   if (holds(kOtherInputs, model_type)) return "it takes more than text, and only text models are planned yet";
   if (holds(kHybrids, model_type)) return "it has layers other than attention, which are not planned yet";
   return "the layers of this family are not written down here yet";

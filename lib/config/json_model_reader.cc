@@ -282,10 +282,12 @@ Result<ModelDocument> model_from_config(const TextNode& config, const std::strin
   const ConfigFields fields(config, findings);
   if (config.kind != NodeKind::map)
     findings.error("wrong-type", {"", config.position}, "expected a map of keys and values, found " + describe(config));
-  const auto* row = findings.has_errors() ? nullptr : family_of(fields);
+  if (findings.has_errors()) return Unexpected{findings.take_errors()};
+  const auto* row = family_of(fields);
+  ModelDocument document;
+  document.quantization = checkpoint_quantization(fields);
   if (!row) return Unexpected{findings.take_errors()};
 
-  ModelDocument document;
   auto& spec = document.model;
   spec.name = name;
   spec.family = row->family;
@@ -305,7 +307,6 @@ Result<ModelDocument> model_from_config(const TextNode& config, const std::strin
   if (row->family == Family::gemma2) read_softcaps(fields, spec);
   spec.checkpoint_dtype = read_dtype(fields);
   warn_of_unplanned(fields, *row);
-  document.quantization = checkpoint_quantization(fields);
 
   if (findings.has_errors()) return Unexpected{findings.take_errors()};
   document.notes = findings.take();

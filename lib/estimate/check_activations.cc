@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 
 #include "estimate/check_fixes.h"
@@ -37,10 +38,23 @@ bool is_of_logits(const InventoryItem& item) {
          std::ranges::find(kGradients, item.op) != kGradients.end();
 }
 
+using ModuleNames = std::set<std::string_view>;
+
+/// The linear layers that have an adapter: something of its matrix A is alive.
+ModuleNames adapted_modules(const PhaseReport& phase) {
+  ModuleNames names;
+  for (const InventoryItem& item : phase.inventory) {
+    const std::string_view module = item.module;
+    if (const auto end = module.find(".lora_A"); end != module.npos) names.insert(module.substr(0, end));
+  }
+  return names;
+}
+
 /// Made for the adapters: casts of their inputs, dropout (these models have no other) and its masks, products with A.
-bool is_of_adapter(const InventoryItem& item) {
+bool is_of_adapter(const InventoryItem& item, const ModuleNames& adapted) {
+  const bool cast = item.op == name_of(Op::to_copy) && adapted.contains(item.module);
   return item.category == Category::activations &&
-         (item.module.find(".lora_") != std::string::npos || item.op == name_of(Op::native_dropout));
+         (cast || item.module.find(".lora_") != std::string::npos || item.op == name_of(Op::native_dropout));
 }
 
 bool is_activation(const InventoryItem& item) { return item.category == Category::activations; }
@@ -69,7 +83,8 @@ void check_logits(const CheckedPlan& checked, const PhaseReport& phase, std::vec
 }
 
 void check_adapter(const CheckedPlan& checked, const PhaseReport& phase, std::vector<Suspicion>& out) {
-  const Bytes activations = sum_of(phase, is_of_adapter);
+  const ModuleNames adapted = adapted_modules(phase);
+  const Bytes activations = sum_of(phase, [&](const InventoryItem& item) { return is_of_adapter(item, adapted); });
   if (!checked.job.adapter || !dominates(activations, checked.rank())) return;
   auto suspicion = dominant(checked, "adapter-activations-dominate",
                             "what the adapters keep for the backward pass (copies of their inputs, dropout)",

@@ -97,7 +97,9 @@ std::vector<Suspicion> sharding_rules(const CheckedPlan& checked) {
     out.push_back(whole(checked, "float-base-unsharded", "every rank holds the unquantized base whole", base));
   const Bytes packed = sum_of(whole_weights, [](const ListedWeight& w) { return w.kind == WeightKind::packed; });
   if (is_large(packed, checked)) {
-    auto found = whole(checked, "quantized-base-replicated", "every rank holds the 4-bit base whole", packed);
+    const std::string bits = checked.job.quantization->eight_bit() ? "8" : "4";
+    auto found =
+        whole(checked, "quantized-base-replicated", "every rank holds the " + bits + "-bit base whole", packed);
     found.finding.severity = Severity::note;
     out.push_back(std::move(found));
   }
