@@ -25,6 +25,12 @@ enum class EnvAction : std::uint8_t { create, list };
 namespace qlp {
 
 template <>
+inline constexpr std::array<EnumName<app::ColorMode>, 3> kEnumNames<app::ColorMode>{{
+    {app::ColorMode::automatic, "auto"},
+    {app::ColorMode::always, "always"},
+    {app::ColorMode::never, "never"},
+}};
+template <>
 inline constexpr std::array<EnumName<app::ExportFormat>, 4> kEnumNames<app::ExportFormat>{{
     {app::ExportFormat::torch, "torch"},
     {app::ExportFormat::accelerate, "accelerate"},
@@ -160,9 +166,10 @@ struct SchemaArguments {
   CommonArguments common;
 };
 
-using Arguments = std::variant<EstimateArguments, ExplainArguments, CheckArguments, ExportArguments, TraceArguments,
-                               SparseWeightsArguments, EnvArguments, VerifyArguments, GpusArguments, ModelsArguments,
-                               SchemaArguments>;
+/// In the order of the help.
+using Arguments =
+    std::variant<EstimateArguments, ExplainArguments, CheckArguments, ExportArguments, VerifyArguments, TraceArguments,
+                 SparseWeightsArguments, EnvArguments, GpusArguments, ModelsArguments, SchemaArguments>;
 
 /// Help or the version was asked for: text for stdout.
 struct Information {
