@@ -64,6 +64,10 @@ size_t nullgpu_managed_peak(void);
 size_t nullgpu_written_by_host(const void* address, size_t n);
 /// These bytes are taken over by something else: they read as zero from now on.
 void nullgpu_forget(const void* address, size_t n);
+/// Host bytes into device memory, or out of it, as a copy of at most NULLGPU_COPY_MAX would: in the books alone,
+/// whatever any stream does or captures.
+void nullgpu_put(void* address, const void* host, size_t n);
+void nullgpu_get(void* host, const void* address, size_t n);
 
 /// Kernels and library calls that were accepted and not run.
 unsigned long long nullgpu_launches(void);

@@ -9,6 +9,7 @@
 #include "nullgpu/books.h"
 #include "nullgpu/calls.h"
 #include "nullgpu/communicator_log.h"
+#include "nullgpu/copies.h"
 #include "nullgpu/device.h"
 #include "nullgpu/entry.h"
 #include "nullgpu/nullgpu.h"
@@ -133,6 +134,9 @@ QLP_EXPORT void nullgpu_forget(const void* address, size_t n) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   Books::get().known().forget(begin, begin + n);
 }
+
+QLP_EXPORT void nullgpu_put(void* address, const void* host, size_t n) { nullgpu::copy(address, host, n); }
+QLP_EXPORT void nullgpu_get(void* host, const void* address, size_t n) { nullgpu::copy(host, address, n); }
 
 QLP_EXPORT unsigned long long nullgpu_launches(void) { return nullgpu::launches(); }
 

@@ -22,6 +22,11 @@ QLP_CALL(int, cudaDriverGetVersion, int*)
 QLP_CALL(int, nvmlInit_v2)
 QLP_CALL(int, nvmlDeviceGetCount_v2, unsigned*)
 QLP_CALL(int, cublasXtSgemm, void*)
+QLP_CALL(int, cuLogsRegisterCallback, void*, void*, void**)
+QLP_CALL(int, cuLogsUnregisterCallback, void*)
+QLP_CALL(int, cuLogsCurrent, unsigned*, unsigned)
+QLP_CALL(int, cuLogsDumpToFile, unsigned*, const char*, unsigned)
+QLP_CALL(int, cuLogsDumpToMemory, unsigned*, char*, std::size_t*, unsigned)
 QLP_CALL(int, cusolverDnSorgqr_bufferSize, void*, int, int, int, const float*, int, const float*, int*)
 // NOLINTEND(readability-identifier-naming)
 
@@ -44,6 +49,28 @@ TEST_CASE("nullgpu/calls: an entry point without an implementation is refused, c
     QLP_EXPECT_EQ(cusolverDnSorgqr_bufferSize(nullptr, 8, 8, 8, nullptr, 8, nullptr, &size), 0);
     QLP_EXPECT_EQ(size, 0);
     QLP_EXPECT_EQ(nullgpu_unimplemented(), std::size_t{2});
+  });
+}
+
+TEST_CASE("nullgpu/calls: the driver's log can be listened to, and has nothing in it") {
+  run({}, [] {
+    void* one = nullptr;
+    void* two = nullptr;
+    QLP_EXPECT_EQ(cuLogsRegisterCallback(reinterpret_cast<void*>(&std::abort), nullptr, &one), 0);
+    QLP_EXPECT_EQ(cuLogsRegisterCallback(reinterpret_cast<void*>(&std::abort), nullptr, &two), 0);
+    QLP_EXPECT(one != nullptr && two != nullptr && one != two);
+    QLP_EXPECT_EQ(cuLogsRegisterCallback(nullptr, nullptr, &one), 1);
+    unsigned place = 7;
+    QLP_EXPECT_EQ(cuLogsCurrent(&place, 0), 0);
+    char text[8] = "before";
+    std::size_t size = sizeof text;
+    QLP_EXPECT_EQ(cuLogsDumpToMemory(&place, text, &size, 0), 0);
+    QLP_EXPECT_EQ(size, std::size_t{0});
+    QLP_EXPECT_EQ(std::string(text), std::string());
+    QLP_EXPECT_EQ(cuLogsDumpToFile(nullptr, "/dev/null", 0), 0);
+    QLP_EXPECT_EQ(cuLogsDumpToFile(nullptr, "/no/such/folder/log", 0), 1);
+    QLP_EXPECT_EQ(cuLogsUnregisterCallback(one), 0);
+    QLP_EXPECT_EQ(nullgpu_unimplemented(), std::size_t{0});
   });
 }
 

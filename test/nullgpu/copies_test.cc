@@ -54,6 +54,27 @@ TEST_CASE("nullgpu/copies: what the host wrote it can read back, all else reads 
   });
 }
 
+TEST_CASE(
+    "nullgpu/copies: the books take and give bytes while a stream is captured, when the program's own copies cannot") {
+  run({}, [] {
+    char* p = device_block(kMiB);
+    void* stream = nullptr;
+    void* graph = nullptr;
+    QLP_EXPECT_EQ(cudaStreamCreate(&stream), 0);
+    QLP_EXPECT_EQ(cudaStreamBeginCapture(stream, 0), 0);
+    const int in = 41;
+    int out = 0;
+    nullgpu_put(p + 64, &in, sizeof in);
+    QLP_EXPECT_EQ(nullgpu_written_by_host(p, kMiB), sizeof in);
+    nullgpu_get(&out, p + 64, sizeof out);
+    QLP_EXPECT_EQ(out, in);
+    QLP_EXPECT_EQ(cudaStreamEndCapture(stream, &graph), 0);
+    std::size_t nodes = 1;
+    QLP_EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &nodes), 0);
+    QLP_EXPECT_EQ(nodes, std::size_t{0});
+  });
+}
+
 TEST_CASE("nullgpu/copies: large ones leave zeros and what the host had written, and touch no memory") {
   run({{"NULLGPU_COPY_MAX", "1024"}, {"NULLGPU_BYTES", "1099511627776"}}, [] {
     char* p = device_block(100 * kGiB);

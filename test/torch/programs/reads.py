@@ -32,3 +32,40 @@ assert torch.full((), 65536.0, device=device).item() == 65536 and torch.zeros(2,
 count = torch.zeros((), dtype=torch.long, device=device)
 count += mask.sum()
 assert count.item() == 7 and torch.tensor([3, 4]).to(device).cpu().tolist() == [3, 4]
+
+# What follows from what the host put there: joined, moved, masked, looked up, sorted, written over.
+positions = torch.cat([torch.arange(4), torch.arange(3)]).unsqueeze(0).to(device)
+steps = torch.diff(positions, prepend=positions[:, :1] - 1, dim=-1)
+assert (steps != 1).cumsum(-1).tolist() == [[0, 0, 0, 0, 1, 1, 1]]
+starts = (positions.view(-1) == 0).nonzero().view(-1)
+bounds = torch.cat((starts, torch.tensor([7], device=device)))
+assert bounds.diff().max().item() == 4 and bounds.tolist() == [0, 4, 7]
+ids = torch.tensor([[5, 6, 7, 0, 0], [8, 9, 1, 2, 0]]).to(device)
+labels = ids.clone()
+labels[labels == 0] = -100
+labels[:, 0] = -100
+assert labels.tolist() == [[-100, 6, 7, -100, -100], [-100, 9, 1, 2, -100]] and (labels != -100).sum().item() == 5
+assert ids.masked_fill(ids > 6, 1).tolist() == [[5, 6, 1, 0, 0], [1, 1, 1, 2, 0]]
+assert torch.where(ids == 0, -1, ids).min().item() == -1 and (ids & 1).sum().item() == 5 - 1
+assert ids.flip(1)[0].tolist() == [0, 0, 7, 6, 5] and torch.roll(ids, 1, 1)[1].tolist() == [0, 8, 9, 1, 2]
+assert ids.gather(1, (ids != 0).long().cumsum(1).argmax(1, keepdim=True)).view(-1).tolist() == [7, 2]
+assert ids[ids != 0].shape == (7,) and ids.max(dim=1).values.tolist() == [7, 9]
+assert ids.view(-1).sort(descending=True).values[:2].tolist() == [9, 8] and ids.view(-1)[[0, 2]].tolist() == [5, 7]
+assert torch.nn.functional.pad(ids, (0, 1), value=-1)[:, -1].tolist() == [-1, -1]
+assert torch.nn.functional.one_hot(ids).shape == (2, 5, 10) and torch.isin(ids, ids[0, :2]).sum().item() == 2
+host = torch.empty(2, 5, dtype=torch.long)
+host.copy_(ids)
+assert host.tolist() == ids.tolist() and host.float().to(device).copy_(ids).long().tolist() == ids.tolist()
+window = torch.zeros(4, 6, dtype=torch.long, device=device)
+window[1:3, :5].copy_(ids)
+window[3] = window[2].clamp(max=1)
+assert window.sum(1).tolist() == [0, 18, 20, 4]
+quantized = torch.zeros(8, dtype=torch.uint8, device=device)
+assert (quantized & 0b1111).dtype is torch.uint8 and (quantized >> 4).dtype is torch.uint8
+
+# What a kernel has written over is no longer what the host had put there.
+layer = torch.nn.Linear(4, 4).to(device)
+was = layer.weight.detach().clone()
+layer(torch.ones(2, 4, device=device)).sum().backward()
+torch.optim.AdamW(layer.parameters()).step()
+assert not torch.equal(layer.weight, was)

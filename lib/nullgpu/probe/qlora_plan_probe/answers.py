@@ -3,16 +3,17 @@
 A bool is true; a float is small and positive, a little less at each read, as a loss is; an integer is 1. Two tensors of
 which one was computed are not equal (weights that were trained have moved); every element of a computed mask is set; a
 computed number compares as 0.01, an integer as 1 ("compare": no NaN, no overflow, no end-of-sequence token).
-What the host wrote, and what follows from it (values.py), is read as it is. Each answer is counted with the line of the
-program that asked, and can be set: by that line, or for all of a kind.
+What the host wrote, and what follows from it (operations.py), is read as it is. Each answer is counted with the line of
+the program that asked, and can be set: by that line, or for all of a kind.
 """
 import os
 import sys
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from . import library
-from .values import LARGEST, Uniform, Values
+from .operations import Operations, composite
+from .values import Uniform, Values, is_small
 
 aten = torch.ops.aten
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -23,19 +24,22 @@ class Answers:
     def __init__(self, request, recorder):
         self._set = request.answers
         self._recorder = recorder
-        self._values = Values(lambda operation, value: self._answer("compare", operation, value))
+        self._values = Values()
+        self._operations = Operations(self._values, lambda operation, value: self._answer("compare", operation, value))
         self._reads = 0
         self._given = {}  # (kind, operation, place) -> [first answer, count]
 
     def install(self):
-        self._values.install({
+        self._values.watch_allocations()
+        self._operations.install({
             "_local_scalar_dense": self._item,
-            "_to_copy": self._to_copy,
+            "copy_": self._copy,
             "nonzero": self._nonzero,
             "equal": self._equal,
             "allclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: self._close(a, b, rtol, atol, equal_nan),
             "_unique2": self._unique,
         })
+        register_optimizer_step_post_hook(self._trained)
 
     def write(self):
         """Into the record: every answer with its place."""
@@ -49,20 +53,23 @@ class Answers:
             return self._scalar(tensor.dtype, "item")
         return value.value if isinstance(value, Uniform) else value.item()
 
-    def _to_copy(self, tensor, **options):
-        result = _composite(aten._to_copy.default, tensor, **options)
+    def _copy(self, result, tensor, non_blocking=False):
+        composite(aten.copy_.default, result, tensor, non_blocking)
         if result.is_cuda:
-            if tensor.is_cuda:
-                self._values.copied(tensor, result)
-            return result
-        size = result.numel() * result.element_size()
-        if size and size <= LARGEST and tensor.is_cuda and result.device.type == "cpu" and not tensor.is_complex():
-            value = self._values.of(tensor)
-            if value is None:
-                result.fill_(self._scalar(tensor.dtype, "cpu"))
-            elif isinstance(value, Uniform):
-                result.fill_(value.value)
+            self._operations.copied(tensor, result)
+        elif tensor.is_cuda and result.device.type == "cpu":
+            self._read(tensor, result)
         return result
+
+    def _read(self, tensor, result):
+        """A copy has brought the tensor to the host: as zeros, where nobody computed it."""
+        if not result.numel() or not is_small(result) or tensor.is_complex():
+            return
+        value = self._values.of(tensor)
+        if value is None:
+            result.fill_(self._scalar(tensor.dtype, "cpu"))
+        elif isinstance(value, Uniform):
+            result.fill_(value.value)
 
     def _nonzero(self, tensor):
         aten.nonzero.out(tensor, out=torch.empty(0, dtype=torch.int64, device=tensor.device))
@@ -104,6 +111,13 @@ class Answers:
         parts = aten._unique2.default(value, sorted, return_inverse, return_counts)
         return tuple(part.to(tensor.device) for part in parts)
 
+    def _trained(self, optimizer, *_unused):
+        """What the host once put into weights is not in them any more."""
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._values.put(getattr(parameter, "_local_tensor", parameter), None)
+
     # ---- rules -------------------------------------------------------------------------------------------------
     def _scalar(self, dtype, operation):
         if dtype is torch.bool:
@@ -126,11 +140,6 @@ class Answers:
 def _both(function, one, other, shape):
     whole = [torch.full(shape, v.value) if isinstance(v, Uniform) else v for v in (one, other)]
     return bool(function(whole[0], whole[1].to(whole[0].dtype)))
-
-
-def _composite(operation, *arguments, **options):
-    """The operation as it is without a replacement for the device."""
-    return operation._op_dk(torch._C.DispatchKey.CompositeExplicitAutograd, *arguments, **options)
 
 
 def _place():

@@ -17,14 +17,14 @@ def _function(name, result, *arguments):
 _peak = _function("nullgpu_device_peak", ctypes.c_size_t, ctypes.c_int)
 _written = _function("nullgpu_written_by_host", ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t)
 _forget = _function("nullgpu_forget", None, ctypes.c_void_p, ctypes.c_size_t)
-_copy = _function("cudaMemcpy", ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+_get = _function("nullgpu_get", None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_put = _function("nullgpu_put", None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 _unimplemented = _function("nullgpu_unimplemented", ctypes.c_size_t)
 _unimplemented_name = _function("nullgpu_unimplemented_name", ctypes.c_char_p, ctypes.c_size_t)
 _unimplemented_calls = _function("nullgpu_unimplemented_calls", ctypes.c_ulonglong, ctypes.c_size_t)
 _assumptions = _function("nullgpu_assumptions", ctypes.c_size_t)
 _assumption = _function("nullgpu_assumption", ctypes.c_char_p, ctypes.c_size_t)
 
-_TO_DEVICE, _TO_HOST = 1, 2
 _SMALLEST_BLOCK = 512  # of PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize)
 
 
@@ -54,12 +54,12 @@ def forget(address, size):
 
 def read_into(host, address, size):
     """What lies on the device, into host memory at an address."""
-    _copy(host, address, size, _TO_HOST)
+    _get(host, address, size)
 
 
 def write_from(address, host, size):
-    """Host memory to the device, as the program's own copies do it."""
-    _copy(address, host, size, _TO_DEVICE)
+    """Host memory to the device; no stream takes part in it."""
+    _put(address, host, size)
 
 
 def unimplemented():

@@ -50,6 +50,7 @@ class Phases:
 
     def close_rest(self):
         """The program is at its end."""
+        self._end_evaluation()
         if self._trained:
             self.close("end", "end")
         else:

@@ -1,0 +1,367 @@
+"""Operations of the device on values that are known, really worked out.
+
+The kernels do not run, so operations are replaced on the device: they allocate as before, by way of their own out=
+variants, and where all that they read is known, their result is computed on the host and put on the device. So a padding
+mask says whether there is padding, and positions whether sequences are packed. What they write over is forgotten where
+it is not known.
+
+Only whole numbers and truths are worked out. A float that a kernel would have written is taken for small and positive
+where it is compared: such comparisons are answers, and counted as such (answers.py).
+"""
+import torch
+
+from .values import Uniform, is_small
+
+_TYPICAL = 0.01  # what a float that nobody computed is taken for when it is compared
+
+aten = torch.ops.aten
+
+# "operation.overload out-overload": what an element becomes depends on the elements at its place alone.
+_BY_ELEMENT = """
+add.Tensor out, sub.Tensor out, mul.Tensor out, maximum.default out, minimum.default out, remainder.Tensor Tensor_out,
+floor_divide.default out, clamp.default out, clamp.Tensor Tensor_out, clamp_min.default out, clamp_max.default out,
+bitwise_and.Tensor Tensor_out, bitwise_or.Tensor Tensor_out, bitwise_xor.Tensor Tensor_out, bitwise_not.default out,
+abs.default out, neg.default out, sign.default out,
+logical_and.default out, logical_or.default out, logical_xor.default out, logical_not.default out, where.self self_out
+"""
+# The result has the type of the first tensor, or the types that are named: of values and of indices.
+_BY_TENSOR = """
+cat.default out, gather.default out, index.Tensor Tensor_out, index_select.default out, masked_select.default out,
+tril.default out, triu.default out, amax.default out, amin.default out,
+argmax.default out int64, argmin.default out int64, isin.Tensor_Tensor Tensor_Tensor_out bool,
+scatter.src src_out, scatter.value value_out, scatter_add.default out,
+max.dim dim_max same int64, min.dim dim_min same int64, sort.stable values_stable same int64, topk.default values same int64
+"""
+# Those of the first that write over their first tensor, by the out= variant.
+_IN_PLACE = """
+add_.Tensor out, sub_.Tensor out, mul_.Tensor out, div_.Tensor out, remainder_.Tensor Tensor_out, clamp_.default out,
+clamp_min_.default out, clamp_max_.default out, bitwise_and_.Tensor Tensor_out, bitwise_or_.Tensor Tensor_out,
+bitwise_xor_.Tensor Tensor_out, bitwise_not_.default out, logical_and_.default out, logical_or_.default out,
+logical_not_.default out, neg_.default out, cumsum_.default out, tril_.default out, triu_.default out,
+scatter_.src src_out, scatter_.value value_out, scatter_add_.default out
+"""
+
+
+class Operations:
+    def __init__(self, values, suppose):
+        """`suppose(operation, value)`: what a comparison of values that nobody computed comes to."""
+        self._values = values
+        self._suppose = suppose
+        self._library = None
+
+    def install(self, replacements):
+        """`replacements`: further operations of the device, by name."""
+        import warnings
+
+        self._library = torch.library.Library("aten", "IMPL")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a kernel is replaced is the point
+            for name, function in {**self._table(), **replacements}.items():
+                self._library.impl(name, function, "CUDA")
+
+    def _table(self):
+        table = {}
+        for name, packet, overload, out, _types in _rows(_BY_ELEMENT):
+            table[name] = self._elementwise(packet, overload, out)
+        for name, packet, overload, out, types in _rows(_BY_TENSOR):
+            table[name] = self._tensorwise(packet, overload, out, types)
+        for name, packet, overload, out, _types in _rows(_IN_PLACE):
+            table[name] = self._in_place(packet, overload, out)
+        for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+            for overload in ("Scalar", "Tensor"):
+                table[f"{name}.{overload}"] = self._comparison(getattr(aten, name), overload)
+        for name in ("any", "all"):
+            table[name] = self._reduction(getattr(aten, name), "default", "all_out")
+            table[f"{name}.dim"] = self._reduction(getattr(aten, name), "dim", "out")
+        for name in ("max", "min"):
+            table[name] = self._reduction(getattr(aten, name), "default", "unary_out")
+        table["sum.dim_IntList"] = self._reduction(aten.sum, "dim_IntList", "IntList_out")
+        table["cumsum"] = self._reduction(aten.cumsum, "default", "out")
+        table["isnan"] = lambda x: aten.ne.Tensor(x, x)
+        table["isinf"] = lambda x: aten.eq.Scalar(aten.abs.default(x), float("inf")) if x.is_floating_point() \
+            else aten.zeros_like.default(x, dtype=torch.bool)
+        table["isfinite"] = self._isfinite
+        table["arange.start_out"] = self._arange
+        table["fill_.Scalar"] = self._fill
+        table["fill_.Tensor"] = lambda x, value: x.copy_(value) if value.is_cuda else self._fill(x, value.item())
+        table["zero_"] = lambda x: self._fill(x, 0)
+        table["masked_fill_.Scalar"] = self._masked_fill
+        table["masked_fill_.Tensor"] = self._masked_fill
+        table["index_put_"] = self._index_put
+        table["roll"] = self._roll
+        table["flip"] = self._flip
+        return table
+
+    @staticmethod
+    def _isfinite(x):
+        if not x.is_floating_point():
+            return aten.ones_like.default(x, dtype=torch.bool)
+        return aten.mul.Tensor(aten.eq.Tensor(x, x), aten.ne.Scalar(aten.abs.default(x), float("inf")))
+
+    # ---- working out -------------------------------------------------------------------------------------------
+    def _by_element(self, operation, arguments, options):
+        """The operation on known values: a host tensor, Uniform, or None."""
+        known, uniform, some_uniform = [], True, False
+        for argument in arguments:
+            if isinstance(argument, torch.Tensor):
+                argument = self._values.of(argument)
+                if argument is None:
+                    return None
+                if isinstance(argument, Uniform):
+                    some_uniform = True
+                    argument = torch.tensor(argument.value)
+                elif argument.dim():
+                    uniform = False
+            known.append(argument)
+        if some_uniform and not uniform:
+            return None
+        result = operation(*known, **options)
+        return Uniform(result.item()) if some_uniform else result
+
+    def _on_host(self, operation, arguments, options):
+        """The operation on tensors that are known as they are; None where one of them is not."""
+        unknown = False
+
+        def known(argument):
+            nonlocal unknown
+            if isinstance(argument, (list, tuple)):
+                return [known(one) for one in argument]
+            if not isinstance(argument, torch.Tensor) or unknown:
+                return argument
+            value = self._values.whole(argument)
+            unknown = value is None
+            return value
+
+        arguments = [known(argument) for argument in arguments]
+        return None if unknown else operation(*arguments, **options)
+
+    # ---- kinds of operations -----------------------------------------------------------------------------------
+    def _elementwise(self, packet, overload, out_overload):
+        operation, variant = getattr(packet, overload), _Variant(packet, out_overload)
+        name = packet.__name__
+
+        def run(*arguments, **options):
+            arguments = variant.operands(arguments)
+            operands = arguments[1:] if name == "where" else arguments
+            dtype = torch.bool if name.startswith("logical") else _promoted(operands)
+            out = variant(*arguments, **options, out=torch.empty(0, dtype=dtype, device=_device(arguments)))
+            if out.numel() and not out.is_floating_point() and not out.is_complex():
+                value = self._by_element(operation, arguments, options)
+                if value is not None:
+                    self._values.put(out, value)
+            return out
+
+        return run
+
+    def _tensorwise(self, packet, overload, out_overload, types):
+        operation, variant = getattr(packet, overload), _Variant(packet, out_overload)
+
+        def run(*arguments, **options):
+            arguments = variant.operands(arguments)
+            first = arguments[0][0] if isinstance(arguments[0], (list, tuple)) else arguments[0]
+            same = _promoted(arguments[0]) if packet is aten.cat else first.dtype
+            dtypes = [same if kind == "same" else getattr(torch, kind) for kind in types]
+            device = _device(arguments)
+            outs = {name: torch.empty(0, dtype=dtype, device=device) for name, dtype in zip(variant.outs, dtypes)}
+            result = variant(*arguments, **options, **outs)
+            if not first.is_floating_point() and not first.is_complex() and first.is_cuda:
+                value = self._on_host(operation, arguments, options)
+                if value is not None:
+                    for out, one in zip(outs.values(), value if len(outs) > 1 else (value,)):
+                        self._values.put(out, one)
+            return result
+
+        return run
+
+    def _in_place(self, packet, overload, out_overload):
+        functional = getattr(aten, packet.__name__.rstrip("_"))
+        operation, variant = getattr(functional, overload), _Variant(functional, out_overload)
+
+        def run(tensor, *others, **options):
+            arguments = variant.operands((tensor, *others))
+            value = self._on_host(operation, arguments, options) if is_small(tensor) else None
+            variant(*arguments, **options, out=tensor)
+            self._values.put(tensor, value)
+            return tensor
+
+        return run
+
+    def _comparison(self, packet, overload):
+        operation, variant = getattr(packet, overload), _Variant(packet, f"{overload}_out")
+
+        def run(left, right):
+            left, right = variant.operands((left, right))
+            out = variant(left, right, out=torch.empty(0, dtype=torch.bool, device=_device((left, right))))
+            if out.numel():
+                value = self._by_element(operation, (left, right), {})
+                if value is None:
+                    value = self._supposed(operation, packet.__name__, left, right)
+                if value is not None:
+                    self._values.put(out, value)
+            return out
+
+        return run
+
+    def _supposed(self, operation, name, left, right):
+        """A comparison of what nobody computed: with itself, or with a number that a healthy value is far from."""
+        typical = torch.tensor(_TYPICAL if left.is_floating_point() else 1)
+        if isinstance(right, torch.Tensor):
+            if left.data_ptr() == right.data_ptr() and left.shape == right.shape:
+                return Uniform(operation(typical, typical).item())
+            if right.dim() or right.is_cuda:
+                return None
+            right = right.item()
+        if left.dtype is torch.bool:
+            return None
+        value = bool(getattr(aten, name).Scalar(typical, right))
+        return Uniform(bool(self._suppose(name, value)))
+
+    def _reduction(self, packet, overload, out_overload):
+        operation, variant = getattr(packet, overload), _Variant(packet, out_overload)
+        name = packet.__name__
+
+        def run(tensor, *arguments, **options):
+            if name in ("any", "all"):
+                dtype = torch.uint8 if tensor.dtype is torch.uint8 else torch.bool
+            elif name in ("sum", "cumsum"):
+                integral = not tensor.is_floating_point() and not tensor.is_complex()
+                dtype = options.get("dtype") or (torch.int64 if integral else tensor.dtype)
+            else:
+                dtype = tensor.dtype
+            out = variant(tensor, *arguments, **options, out=torch.empty(0, dtype=dtype, device=tensor.device))
+            value = self._values.of(tensor)
+            if isinstance(value, Uniform):
+                value = _reduced(name, value, tensor.numel() // max(out.numel(), 1))
+            elif value is not None and (not tensor.is_floating_point() or name in ("any", "all", "max", "min")):
+                value = operation(value, *arguments, **options)
+            else:
+                return out
+            if value is not None:
+                self._values.put(out, value)
+            return out
+
+        return run
+
+    # ---- single operations -------------------------------------------------------------------------------------
+    def _arange(self, start, end, step=1, *, out):
+        host = torch.arange(start, end, step, dtype=out.dtype)
+        out.resize_(host.shape)
+        self._values.put(out, host if is_small(host) else None)
+        return out
+
+    def _fill(self, tensor, value):
+        if is_small(tensor) or not tensor.is_floating_point():
+            self._values.put(tensor, Uniform(value))
+        return tensor
+
+    def _masked_fill(self, tensor, mask, value):
+        number = value.to(tensor.dtype) if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=tensor.dtype)
+        known = None
+        if is_small(tensor):
+            known = self._on_host(lambda x, m, v: x.masked_fill(m, v.to(x.dtype)), (tensor, mask, number), {})
+        aten.where.self_out(mask, number, tensor, out=tensor)
+        self._values.put(tensor, known)
+        return tensor
+
+    def _index_put(self, tensor, indices, values, accumulate=False):
+        known = None
+        if is_small(tensor):
+            known = self._on_host(lambda x, i, v: x.index_put(tuple(i), v, accumulate), (tensor, indices, values), {})
+        composite(aten.index_put_.default, tensor, indices, values, accumulate)
+        self._values.put(tensor, known)
+        return tensor
+
+    def _roll(self, tensor, shifts, dims=()):
+        if not dims:
+            return torch.roll(tensor.flatten(), shifts, 0).view(tensor.shape)
+        if len(dims) > 1:
+            return torch.roll(torch.roll(tensor, shifts[0], dims[0]), shifts[1:], dims[1:])
+        return self._moved(aten.roll.default, tensor.contiguous(), (shifts, dims))
+
+    def _flip(self, tensor, dims):
+        return self._moved(aten.flip.default, tensor, (dims,))
+
+    def _moved(self, operation, tensor, arguments):
+        out = torch.empty_like(tensor)
+        value = self._on_host(operation, (tensor, *arguments), {}) if not tensor.is_floating_point() else None
+        if value is not None:
+            self._values.put(out, value)
+        return out
+
+    def copied(self, source, result):
+        """The result is now what the source was, cast and spread to its shape."""
+        value = self._values.of(source)
+        if isinstance(value, Uniform):
+            self._values.put(result, Uniform(torch.tensor(value.value).to(result.dtype).item()))
+        elif value is None or source.dtype is not result.dtype or source.stride() != result.stride() \
+                or not result.is_contiguous():
+            self._values.put(result, value)
+        else:  # a copy of bytes, which the library has seen
+            self._values.no_longer_uniform(result)
+
+
+class _Variant:
+    """The out= variant of an operation."""
+
+    def __init__(self, packet, overload):
+        self._operation = getattr(packet, overload)
+        schema = self._operation._schema.arguments
+        self.outs = [argument.name for argument in schema if argument.is_out]
+        self._tensors = [at for at, argument in enumerate(schema) if str(argument.type) == "Tensor"]
+
+    def __call__(self, *arguments, **options):
+        return self._operation(*arguments, **options)
+
+    def operands(self, arguments):
+        """A number in a tensor's place reaches a replacement as a number, which only some operations take
+        (torch/csrc/utils/python_arg_parser.cpp, should_allow_numbers_as_tensors)."""
+        for at in self._tensors:
+            if at < len(arguments) and not isinstance(arguments[at], torch.Tensor):
+                beside = next(argument for argument in arguments if isinstance(argument, torch.Tensor))
+                number = torch.tensor(arguments[at], dtype=torch.result_type(beside, arguments[at]))
+                arguments = (*arguments[:at], number, *arguments[at + 1:])
+        return arguments
+
+
+def composite(operation, *arguments, **options):
+    """The operation as it is without a replacement for the device."""
+    return operation._op_dk(torch._C.DispatchKey.CompositeExplicitAutograd, *arguments, **options)
+
+
+def _rows(table):
+    """(name, operation, overload, out= overload, types of the results) of what this torch has."""
+    for row in table.split(","):
+        name, out, *types = row.split()
+        packet_name, overload = name.split(".")
+        packet = getattr(aten, packet_name, None)
+        functional = getattr(aten, packet_name.rstrip("_"), None)
+        if hasattr(packet, overload) and hasattr(functional, overload) and hasattr(functional, out):
+            yield name if overload != "default" else packet_name, packet, overload, out, types or ["same"]
+
+
+def _promoted(operands):
+    """The type that arithmetic on these comes to."""
+    operands = [operand for operand in operands if isinstance(operand, (torch.Tensor, int, float, complex))]
+    if len(operands) == 1:
+        return operands[0].dtype
+    dtype = torch.result_type(operands[0], operands[1])
+    for operand in operands[2:]:
+        dtype = torch.promote_types(dtype, torch.result_type(operands[0], operand))
+    return dtype
+
+
+def _reduced(name, uniform, count):
+    if name in ("any", "all", "max", "min"):
+        return Uniform(bool(uniform.value)) if name in ("any", "all") else uniform
+    return Uniform(uniform.value * count) if name == "sum" else None
+
+
+def _device(arguments):
+    for argument in arguments:
+        if isinstance(argument, (list, tuple)):
+            found = _device(argument)
+            if found is not None:
+                return found
+        elif isinstance(argument, torch.Tensor) and argument.is_cuda:
+            return argument.device
+    return None
