@@ -117,6 +117,21 @@ bool shares_across_units(const JobSpec& job, const StackProfile& stack) {
          (is_saved_module(*job.adapter, "model.embed_tokens") || is_saved_module(*job.adapter, "lm_head"));
 }
 
+/// Nothing runs in the head's unit before a loss reads its weight: PEFT hides the norm that would be there, and no
+/// embedding shares the weight.
+bool head_stays_cut(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack) {
+  return stack.fsdp2_splits_root() && job.adapter && !job.model.tie_word_embeddings &&
+         plan.ignored_params != Fsdp2Ignored::base;
+}
+
+void check_liger(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack, Diagnostics& refusals) {
+  if (job.training.loss != Loss::liger || !head_stays_cut(job, plan, stack)) return;
+  refusals.push_back(refusal("fsdp2-liger",
+                             "Liger's loss reads the weight of the head without calling it, and nothing else in its "
+                             "unit runs: 'aten.mm.out got mixed torch.Tensor and DTensor'",
+                             "training.loss", "set loss to plain, or take an fsdp1 plan"));
+}
+
 void check_stack(const JobSpec& job, const StackProfile& stack, Diagnostics& refusals) {
   if (shares_across_units(job, stack) && stack.fsdp2_refuses_shared())
     refusals.push_back(refusal("fsdp2-shared-parameter",
@@ -124,11 +139,6 @@ void check_stack(const JobSpec& job, const StackProfile& stack, Diagnostics& ref
                                "refuses",
                                "adapter.modules_to_save",
                                "train the embedding with LoRA, or untie it from the head in the checkpoint"));
-  if (job.training.loss == Loss::liger)
-    refusals.push_back(refusal("fsdp2-liger",
-                               "Liger's loss reads the weight of the head without calling it, so that FSDP2 does not "
-                               "gather it in time",
-                               "training.loss", "set loss to plain, or take an fsdp1 plan"));
   const bool casts_in_recomputation = stack.fully_shard().casts_everywhere || stack.layers_checkpoint_forward();
   if (job.model.family == Family::olmo2 && job.training.bf16 && !casts_in_recomputation &&
       job.training.gradient_checkpointing == GradientCheckpointing::nonreentrant)
@@ -215,6 +225,7 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
   check_loading(job, plan, stack, refusals);
   check_policy(job, plan, refusals);
   check_stack(job, stack, refusals);
+  check_liger(job, plan, stack, refusals);
   if (!refusals.empty()) return Unexpected{refusals};
 
   const std::int64_t ranks = shard_ranks(job, plan);

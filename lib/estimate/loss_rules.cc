@@ -9,9 +9,9 @@
 namespace qlp {
 namespace {
 
-bool shards_parameters(const ShardingPlan& plan) {
-  const auto* zero = std::get_if<Zero>(&plan);
-  return zero ? zero->stage == 3 : !std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan);
+/// What is trained as a copy is a unit of its own there, which Liger calls by a function of its own.
+bool wraps_copies(const ShardingPlan& plan) {
+  return std::holds_alternative<Fsdp1>(plan) || std::holds_alternative<Fsdp2>(plan);
 }
 
 }  // namespace
@@ -24,9 +24,10 @@ Diagnostics check_loss(const JobSpec& job, const ShardingPlan& plan) {
                                "the loss in chunks differs with each release of TRL and is not worked out yet",
                                "training.loss", "use plain or liger"));
   if (loss != Loss::liger) return refusals;
-  if (shards_parameters(plan))
-    refusals.push_back(refusal("loss-liger-sharded", "Liger's kernels under a sharded model are not worked out yet",
-                               "training.loss", "use plain, or plan single or ddp"));
+  if (wraps_copies(plan) && job.adapter && is_saved_module(*job.adapter, "lm_head"))
+    refusals.push_back(refusal("loss-liger-saved-head",
+                               "what Liger's loss does with a head that is a copy under FSDP is not worked out yet",
+                               "training.loss", "leave lm_head out of modules_to_save, or use plain"));
   if (job.adapter && is_target(*job.adapter, "lm_head", true))
     refusals.push_back(refusal("loss-liger-adapted-head",
                                "Liger's fused loss reads the weight of lm_head and passes by its adapter, which would "

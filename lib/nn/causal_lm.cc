@@ -136,7 +136,7 @@ CausalLmOutput CausalLm::forward(Context& ctx, const Tensor& ids, const Tensor& 
     if (options.behaviour.slices_hidden_states)
       for (int dim = 0; dim < 3; ++dim) last = slice(ctx, last, dim, 0, last.size(dim));
     if (options.behaviour.liger) {
-      output.loss = liger_causal_lm_loss(ctx, last, parts_.head->weight().tensor, labels,
+      output.loss = liger_causal_lm_loss(ctx, last, further_input(ctx, parts_.head->weight().tensor), labels,
                                          {num_items, options.item_count}, options.behaviour);
       return output;
     }

@@ -52,11 +52,13 @@ CausalLmOutput Fsdp1Runtime::forward(Context& ctx, CausalLm& model, const Tensor
   const Tensor items = tree_->cast_root_input(ctx, num_items);
   tree_->pre_forward(ctx, model, ids);
   CausalLmOutput output = model.forward(ctx, ids, labels, items, options);
-  if (options_.outputs_to_fp32) {
+  std::vector<Tensor> outputs{output.loss};
+  if (output.logits.defined()) {  // a fused loss leaves none
     const Scoped category(ctx.category, Category::logits_and_loss);
-    output.logits = to(ctx, output.logits, DType::float32);
+    if (options_.outputs_to_fp32) output.logits = to(ctx, output.logits, DType::float32);
+    outputs.push_back(output.logits);
   }
-  tree_->post_forward(ctx, {output.loss, output.logits});
+  tree_->post_forward(ctx, outputs);
   return output;
 }
 

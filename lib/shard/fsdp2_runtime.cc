@@ -1,6 +1,6 @@
 #include "shard/fsdp2_runtime.h"
 
-#include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "autograd/node.h"
@@ -88,10 +88,9 @@ void Fsdp2Runtime::adopt_units(Context& ctx, CausalLm& model) {
 /// A tensor that two parameters share is trained once.
 std::vector<TrainedTensor> Fsdp2Runtime::trained(CausalLm& model) {
   std::vector<TrainedTensor> out;
-  for (TrainedTensor& next : ShardingRuntime::trained(model)) {
-    const bool known = std::ranges::any_of(out, [&](const auto& other) { return other.tensor.is(next.tensor); });
-    if (!known) out.push_back(std::move(next));
-  }
+  std::unordered_set<const TensorImpl*> known;
+  for (TrainedTensor& next : ShardingRuntime::trained(model))
+    if (known.insert(next.tensor.impl()).second) out.push_back(std::move(next));
   return out;
 }
 
@@ -201,7 +200,9 @@ CausalLmOutput Fsdp2Runtime::forward(Context& ctx, CausalLm& model, const Tensor
   wait_stream(ctx, kCopyInStream, ctx.stream);  // for the optimizer
   root.pre_forward(ctx, model, ids);
   CausalLmOutput output = model.forward(ctx, ids, labels, items, options);
-  root.post_forward(ctx, std::vector<Tensor*>{&output.loss, &output.logits});
+  std::vector<Tensor*> outputs{&output.loss};
+  if (output.logits.defined()) outputs.push_back(&output.logits);  // a fused loss leaves none
+  root.post_forward(ctx, outputs);
   return output;
 }
 

@@ -93,6 +93,7 @@ void Fsdp2State::prefetch(Context& ctx, const std::vector<Fsdp2State*>& states, 
 void Fsdp2State::final_callback(Context& ctx, Fsdp2Shared& shared) {
   for (Fsdp2State* state : shared.states) {
     state->phase_ = Fsdp2Phase::idle;
+    state->to_run_.clear();  // a fused loss reads the head's weight and does not run it
     if (!state->group_) continue;
     // No gradient has passed through the input of this group.
     if (state->group_->phase() != Fsdp2Phase::post_backward) state->group_->post_backward(ctx);

@@ -91,17 +91,20 @@ StateDict Zero3Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
 }
 
 /// The modules around the decoder have hooks, too: the model for causal language modelling, or those that PEFT puts
-/// around it, which call it without its hooks.
+/// around it, which call it without its hooks. The innermost of them counts as the one that reads the head's weight;
+/// PEFT's pass on the functions for the backward pass that DeepSpeed has given the model, which knows nothing of that.
 CausalLmOutput Zero3Runtime::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                                      const Tensor& num_items, const RunOptions& options) {
   coordinator_->reset_step(ctx);
   hooks_->in_forward = true;
-  for (int i = 0; i < options_.outer_modules; ++i) coordinator_->fetch(ctx, nullptr);
+  for (int i = 1; i < options_.outer_modules; ++i) coordinator_->fetch(ctx, nullptr);
+  coordinator_->fetch(ctx, &model);
   CausalLmOutput output = model.forward(ctx, ids, labels, num_items, options);
-  for (int i = 0; i < options_.outer_modules; ++i) {
-    output.loss = hooks_->before_backward(ctx, std::move(output.loss));
-    output.logits = hooks_->before_backward(ctx, std::move(output.logits));
-  }
+  coordinator_->release(ctx, model);
+  const Module* const behind = options_.outer_modules == 1 ? &model : nullptr;
+  for (int i = 0; i < options_.outer_modules; ++i)
+    for (Tensor* tensor : {&output.loss, &output.logits})
+      if (tensor->defined()) *tensor = hooks_->before_backward(ctx, behind, std::move(*tensor));
   hooks_->in_forward = false;
   divide_gradients(output, options.loss_weight);
   return output;

@@ -62,8 +62,8 @@ Tensor Zero3Hooks::post_forward(Context& ctx, Module& module, Tensor output) {
   return BackwardHook::put(ctx, When::before, coordinator_, &module, std::move(output));
 }
 
-Tensor Zero3Hooks::before_backward(Context& ctx, Tensor output) {
-  return BackwardHook::put(ctx, When::before, coordinator_, nullptr, std::move(output));
+Tensor Zero3Hooks::before_backward(Context& ctx, const Module* module, Tensor output) {
+  return BackwardHook::put(ctx, When::before, coordinator_, module, std::move(output));
 }
 
 Tensor Zero3Hooks::further_input(Context& ctx, Module& module, Tensor input) {
@@ -73,7 +73,7 @@ Tensor Zero3Hooks::further_input(Context& ctx, Module& module, Tensor input) {
   }
   if (module.kind() != ModuleKind::mlp && module.kind() != ModuleKind::lora_linear) return input;
   coordinator_.fetch(ctx, nullptr);
-  return before_backward(ctx, std::move(input));
+  return before_backward(ctx, nullptr, std::move(input));
 }
 
 }  // namespace qlp

@@ -16,8 +16,8 @@ class Zero3Hooks final : public ForwardHooks {
   /// Of an MLP and of a layer with an adapter: the result of an activation function, of dropout or of nn.Identity,
   /// which are modules with hooks of their own. A parameter of another module: it is gathered.
   Tensor further_input(Context& ctx, Module& module, Tensor input) override;
-  /// `output` with a hook behind it that fetches, for modules that have no object here.
-  Tensor before_backward(Context& ctx, Tensor output);
+  /// `output` with a hook behind it that fetches for `module`; null for one that has no object here.
+  Tensor before_backward(Context& ctx, const Module* module, Tensor output);
 
   /// Between the hooks of the whole model: what modules read of each other is gathered only then.
   bool in_forward = false;

@@ -63,6 +63,15 @@ TEST_CASE("estimate/computed_plans: a full fine-tune of a model with tied tables
   check_every_plan(job, {});
 }
 
+TEST_CASE("estimate/computed_plans: Liger's loss, which reads the head from outside") {
+  JobSpec job = on_ranks(small_job(small_model(Family::llama)));
+  job.dtype = DType::float32, job.training.bf16 = false;
+  job.training.loss = Loss::liger;
+  check_every_plan(job, {});
+  job.model.tie_word_embeddings = true;
+  check_every_plan(job, {});
+}
+
 TEST_CASE("estimate/computed_plans: QLoRA with its base whole, in parts or in floating storage") {
   JobSpec job = on_ranks(small_qlora_job(small_model(Family::llama)));
   check_equals_unsharded(job, Ddp{}, kSixteenBits);

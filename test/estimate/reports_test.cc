@@ -400,6 +400,9 @@ TEST_CASE(
   const auto logits = finding(newer, "logits-dominate");
   REQUIRE(logits);
   CHECK(logits->evidence->count() >= std::uint64_t{20000} * 152064 * 10);
+  REQUIRE(logits->fix);  // as torchtune did
+  CHECK(logits->fix->text.find("liger") != std::string::npos);
+  CHECK(gib(Bytes{static_cast<std::uint64_t>(logits->fix->saving->count())}) > 20);
 }
 
 // Not here: torchtune's NF4 tensors (torchtune 1398), base layers that a wrong list of ignored modules kept local under
