@@ -23,18 +23,16 @@ class Refusals {
 };
 
 bool computes(const OptimizerKind& kind) {
-  return std::visit(Overloaded{[](const AdamW&) { return true; }, [](const Sgd&) { return true; },
-                               [](const Bitsandbytes& bnb) {
+  return std::visit(Overloaded{[](const Bitsandbytes& bnb) {
                                  return bnb.algorithm == Bitsandbytes::Algorithm::adamw && !bnb.is_paged;
                                },
-                               [](const auto&) { return false; }},
+                               // radam trains nothing in its first five steps (silent_sgd_phase)
+                               [](const ScheduleFree& free) { return free.base != ScheduleFree::Base::radam; },
+                               [](const StableAdamW&) { return false; }, [](const auto&) { return true; }},
                     kind);
 }
 
 void check_zero(const JobSpec& job, const Zero& plan, Refusals& refusals) {
-  refusals.add_if(
-      plan.offload_optimizer.device != OffloadDevice::none || plan.offload_param.device != OffloadDevice::none,
-      "ZeRO with offload", "plans", "keep the state on the device");
   refusals.add_if(plan.bf16.check_grad_overflow, "the check of gradients for overflow", "plans", "leave it out");
   // DeepSpeed then reduces a copy of what it adds up, and drops the result.
   const bool casts = zero_module_dtype(job.training, plan).has_value();
@@ -44,15 +42,11 @@ void check_zero(const JobSpec& job, const Zero& plan, Refusals& refusals) {
 
 void check_plan(const JobSpec& job, const ShardingPlan& plan, Refusals& refusals) {
   if (const auto* zero = std::get_if<Zero>(&plan)) check_zero(job, *zero, refusals);
-  if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan))
-    refusals.add_if(fsdp1->cpu_offload, "FSDP1 with cpu_offload", "plans", "keep shards on the device");
   if (std::holds_alternative<Fsdp2>(plan))
     // accelerate sends no weights where some are in 4 bits (fsdp_utils.py, fsdp2_prepare_model: model_has_params4bit).
     refusals.add_if(load_path(job, plan) == LoadPath::through_gpu,
                     "4-bit weights that the first rank alone has read, and nobody sends under FSDP2", "model.loading",
                     "set loading to gpu");
-  if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan))
-    refusals.add_if(fsdp2->cpu_offload, "FSDP2 with cpu_offload", "plans", "keep shards on the device");
   refusals.add_if(job.training.fp16 && !std::holds_alternative<Single>(plan), "float16 over several ranks",
                   "training.fp16", "use bf16");
 }
@@ -70,7 +64,7 @@ Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan) {
   refusals.add_if(training.evaluation.has_value(), "evaluation", "training.evaluation", "leave it out");
   refusals.add_if(training.saves_model, "saving", "training", "leave it out");
   refusals.add_if(!computes(training.optimizer.kind), training.optimizer.name, "training.optimizer",
-                  "use adamw_torch, sgd or adamw_8bit");
+                  "use adamw_torch, adamw_8bit, or another of torch's own");
   check_plan(job, plan, refusals);
   return refusals.found;
 }

@@ -17,7 +17,7 @@ class ZeroRuntime final : public ZeroEngine {
   /// The partitions of the flat groups.
   std::vector<TrainedTensor> trained(CausalLm&) override { return optimizer_->trained(); }
   StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
-  Tensor grad_norm() const override { return optimizer_->grad_norm(); }
+  double grad_norm(Context& ctx) const override { return optimizer_->grad_norm(ctx); }
 
  private:
   void finish_backward(Context& ctx) override;

@@ -27,7 +27,7 @@ class Zero3Runtime final : public ZeroEngine, public ParameterCutter {
   StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
   /// The master weights of the sub groups.
   std::vector<TrainedTensor> trained(CausalLm&) override { return optimizer_->trained(); }
-  Tensor grad_norm() const override { return optimizer_->grad_norm(); }
+  double grad_norm(Context& ctx) const override { return optimizer_->grad_norm(ctx); }
 
  private:
   void cut(Context& ctx, Parameter& parameter);

@@ -13,8 +13,8 @@
 namespace qlp {
 
 Zero3Gradients::Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3Param*>>& groups,
-                               const Zero3Options& options)
-    : options_(options) {
+                               const std::vector<Tensor>& masters, const Zero3Options& options)
+    : options_(options), norms_(groups.size()) {
   const DType dtype = groups.front().front()->dtype();
   if (options.contiguous_gradients) {
     const Scoped category(ctx.category, Category::communication_buffers);
@@ -30,15 +30,18 @@ Zero3Gradients::Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3
     fill(ctx, flat_, 0);
   }
   std::int64_t start = 0;
-  for (const auto& group : groups) {
+  for (std::size_t i = 0; i < groups.size(); ++i) {
     std::vector<Tensor> parts;
-    for (Zero3Param* param : group) {
-      parts.push_back(flat_.flat(start, param->partition_numel()));
-      start += param->partition_numel();
-      part_of_[param] = parts.back();
+    std::int64_t start_in_group = 0;
+    for (const Zero3Param* param : groups[i]) {
+      const std::int64_t numel = param->partition_numel();
+      parts.push_back(flat_.flat(start, numel));
+      const Tensor master = options.offload_optimizer ? masters[i].flat(start_in_group, numel) : Tensor();
+      kept_[param] = {.part = parts.back(), .master = master, .group = i, .arrived = {}};
+      start += numel, start_in_group += numel;
     }
     parts_.push_back(std::move(parts));
-    for (Zero3Param* param : group) add_hook(ctx, *param);
+    for (Zero3Param* param : groups[i]) add_hook(ctx, *param);
   }
 }
 
@@ -78,6 +81,7 @@ void Zero3Gradients::reduce(Context& ctx) {
       grad_of(param->tensor()).storage().record_stream(ctx.stream);
     }
     set_grad(param->tensor(), Tensor());
+    kept_.at(param).arrived.reset();
   }
   in_bucket_.clear();
   bucket_numel_ = 0;
@@ -133,12 +137,14 @@ Tensor Zero3Gradients::reduce_scatter(Context& ctx) {
 
 /// partition_grads: the first of a step is copied, the others are added.
 void Zero3Gradients::keep_part(Context& ctx, const Zero3Param& param, const Tensor& part) {
-  const Tensor& kept = part_of_.at(&param);
-  if (!ctx.kernels(kept)) return;
-  if (fresh_.insert(&param).second)
-    copy_into(ctx, kept, part);
+  Kept& kept = kept_.at(&param);
+  if (!ctx.kernels(kept.part)) return;
+  if (options_.offload_optimizer)
+    kept.arrived = part;
+  else if (fresh_.insert(&param).second)
+    copy_into(ctx, kept.part, part);
   else
-    compute(ctx, Binary::add, kept, kept, part);
+    compute(ctx, Binary::add, kept.part, kept.part, part);
 }
 
 /// partition_grads, where master weights live on the host: the part is copied there and back, its norm is taken on the
@@ -146,14 +152,31 @@ void Zero3Gradients::keep_part(Context& ctx, const Zero3Param& param, const Tens
 void Zero3Gradients::offload_part(Context& ctx, const Zero3Param& param, Tensor& on_device) {
   const Scoped category(ctx.category, Category::gradient_temporaries);
   const Shape part{param.partition_numel()};
+  Kept& kept = kept_.at(&param);
   const std::uint64_t bytes = bytes_of(part, flat_.dtype()).count();
   copy_to_device(ctx, bytes);
   on_device = empty(ctx, part, flat_.dtype(), Op::to_copy);
+  if (ctx.kernels(on_device)) add_arrived(ctx, param, on_device);
   copy_to_host(ctx, bytes);
   if (!boundary_) return;
-  norms_.push_back(buffered_norm(ctx, on_device));
-  const Tensor wide = on_device.dtype() == DType::float32 ? on_device : empty(ctx, part, DType::float32, Op::to_copy);
+  norms_[kept.group].push_back(buffered_norm(ctx, on_device));
+  const bool casts = on_device.dtype() != DType::float32;
+  const Tensor wide = casts ? empty(ctx, part, DType::float32, Op::to_copy) : on_device;
+  if (casts) copy_into(ctx, wide, on_device);
   copy_to_host(ctx, bytes_of(part, DType::float32).count());
+  copy_into(ctx, kept.master, wide);
+}
+
+/// The first of a step is the part, the others are added to what the host has.
+void Zero3Gradients::add_arrived(Context& ctx, const Zero3Param& param, const Tensor& on_device) {
+  Kept& kept = kept_.at(&param);
+  if (fresh_.insert(&param).second) {
+    copy_into(ctx, on_device, kept.arrived);
+  } else {
+    copy_into(ctx, on_device, kept.part);
+    compute(ctx, Binary::add, on_device, on_device, kept.arrived);
+  }
+  copy_into(ctx, kept.part, on_device);
 }
 
 void Zero3Gradients::finish_backward(Context& ctx) {

@@ -14,8 +14,9 @@ namespace qlp {
 class Zero3Gradients {
  public:
   /// Takes the bucket and the parts of all gradients, and hangs hooks on the parameters, which refer to this object.
-  /// `groups` are the optimizer's sub groups.
-  Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3Param*>>& groups, const Zero3Options& options);
+  /// `groups` are the optimizer's sub groups; with offload `masters` are the gradients of their master weights.
+  Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3Param*>>& groups, const std::vector<Tensor>& masters,
+                 const Zero3Options& options);
   Zero3Gradients(const Zero3Gradients&) = delete;
   Zero3Gradients& operator=(const Zero3Gradients&) = delete;
 
@@ -25,8 +26,13 @@ class Zero3Gradients {
   void finish_backward(Context& ctx);
   /// This rank's part of the gradients of a sub group, as views.
   const std::vector<Tensor>& parts(std::size_t group) const { return parts_[group]; }
+  /// With offload: the norms of a sub group's gradients (norm_for_param_grads).
+  const std::vector<Tensor>& norms(std::size_t group) const { return norms_[group]; }
   /// The optimizer has made its step (reset_cpu_buffers).
-  void drop_norms() { norms_.clear(), fresh_.clear(); }
+  void drop_norms() {
+    for (auto& norms : norms_) norms.clear();
+    fresh_.clear();
+  }
 
  private:
   void add_hook(Context& ctx, Zero3Param& param);
@@ -35,6 +41,15 @@ class Zero3Gradients {
   Tensor reduce_scatter(Context& ctx);
   void keep_part(Context& ctx, const Zero3Param& param, const Tensor& part);
   void offload_part(Context& ctx, const Zero3Param& param, Tensor& on_device);
+  void add_arrived(Context& ctx, const Zero3Param& param, const Tensor& on_device);
+
+  /// What is kept of a gradient on this rank.
+  struct Kept {
+    Tensor part;
+    Tensor master;  ///< with offload: its place in the gradient of the master weight
+    std::size_t group;
+    Tensor arrived;  ///< with offload: what was reduced, until it is added to the part
+  };
 
   Zero3Options options_;
   bool boundary_ = true;
@@ -43,8 +58,8 @@ class Zero3Gradients {
   std::vector<std::vector<Tensor>> parts_;
   std::vector<Zero3Param*> in_bucket_;
   std::int64_t bucket_numel_ = 0;
-  std::vector<Tensor> norms_;  ///< of gradients that live on the host
-  std::map<const Zero3Param*, Tensor> part_of_;
+  std::vector<std::vector<Tensor>> norms_;  ///< of gradients that live on the host, by sub group
+  std::map<const Zero3Param*, Kept> kept_;
   std::set<const Zero3Param*> fresh_;  ///< whose parts hold gradients of this step
 };
 

@@ -52,25 +52,39 @@ Tensor direct_norm(Context& ctx, const std::vector<Tensor>& gradients, const Ran
 Tensor buffered_norm(Context& ctx, const Tensor& gradient) {
   const std::int64_t numel = gradient.numel();
   const Scoped category(ctx.category, Category::workspace);
-  Tensor norm;
+  Tensor squares;
   for (std::int64_t done = 0; done < numel; done += kNormPiece) {
     const Tensor piece = double_norm(ctx, gradient.flat(done, std::min(kNormPiece, numel - done)));
     const Tensor square = scalar(ctx, Op::pow);
-    if (!norm.defined()) norm = square;
+    compute(ctx, Unary::square, square, piece);
+    if (squares.defined())
+      compute(ctx, Binary::add, squares, squares, square);
+    else
+      squares = square;
   }
-  return scalar(ctx, Op::pow);
+  const Tensor root = scalar(ctx, Op::pow);
+  compute(ctx, Unary::sqrt, root, squares);
+  return root;
 }
 
-void total_of_norms(Context& ctx, std::size_t count, const RankGroup& group) {
+double total_of_norms(Context& ctx, const std::vector<Tensor>& norms, const RankGroup& group) {
   const Scoped category(ctx.category, Category::workspace);
   Tensor total;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Tensor square = scalar(ctx, Op::pow);
-    total = scalar(ctx, Op::add);
+  for (const Tensor& norm : norms) {
+    const Tensor square = scalar(ctx, Op::pow), sum = scalar(ctx, Op::add);
+    compute(ctx, Unary::square, square, norm);
+    if (total.defined())
+      compute(ctx, Binary::add, sum, square, total);
+    else
+      copy_into(ctx, sum, square);
+    total = sum;
   }
   const Tensor sum = empty(ctx, {1}, DType::float32, Op::input);
-  communicate(ctx, Collective::all_reduce, group, size_of(DType::float32));
+  fill(ctx, sum, total.defined() ? item(ctx, total) : 0);
+  all_reduce(ctx, group, sum, ReduceOp::sum);
   const Tensor norm = scalar(ctx, Op::pow, DType::float32);
+  compute(ctx, Unary::sqrt, norm, sum);
+  return item(ctx, norm);
 }
 
 }  // namespace qlp

@@ -12,8 +12,8 @@ namespace qlp {
 Tensor direct_norm(Context& ctx, const std::vector<Tensor>& gradients, const RankGroup& group);
 /// _constant_buffered_norm2: of one gradient, in pieces.
 Tensor buffered_norm(Context& ctx, const Tensor& gradient);
-/// complete_grad_norm_calculation_for_cpu_offload: of `count` gradients whose norms are known; the result is on the
-/// host.
-void total_of_norms(Context& ctx, std::size_t count, const RankGroup& group);
+/// complete_grad_norm_calculation_for_cpu_offload: of gradients whose norms are known, summed over the ranks, as a
+/// number of the process; 0 on the dry device.
+double total_of_norms(Context& ctx, const std::vector<Tensor>& norms, const RankGroup& group);
 
 }  // namespace qlp

@@ -1,11 +1,13 @@
 #include "shard/zero3_optimizer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "autograd/node.h"
 #include "optim/clip_grad_norm.h"
 #include "shard/zero3_norm.h"
+#include "shard/zero_norm.h"
 #include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
@@ -77,7 +79,7 @@ Zero3Optimizer::Zero3Optimizer(Context& ctx, const std::vector<std::vector<Zero3
   flatten_partitions(ctx, groups);
   make_masters(ctx);
   init_gradients(ctx);
-  gradients_ = std::make_unique<Zero3Gradients>(ctx, groups_, options);
+  gradients_ = std::make_unique<Zero3Gradients>(ctx, groups_, host_gradients_, options);
 }
 
 std::vector<TrainedTensor> Zero3Optimizer::trained() const {
@@ -106,8 +108,11 @@ void Zero3Optimizer::flatten_partitions(Context& ctx, const std::vector<std::vec
   const Scoped category(ctx.category, groups.front().front()->category());
   if (options_.offload_param) {
     const Scoped place(ctx.place, Place::pinned);
-    for (const auto& group : groups)
-      put_into(empty(ctx, {partition_numel(group)}, dtype_, Op::flat_parameter), 0, group);
+    for (const auto& group : groups) {
+      const Tensor flat = empty(ctx, {partition_numel(group)}, dtype_, Op::flat_parameter);
+      copy_partitions(ctx, flat, {group});
+      put_into(flat, 0, group);
+    }
     return;
   }
   std::int64_t numel = 0;
@@ -148,21 +153,27 @@ void Zero3Optimizer::make_masters(Context& ctx) {
 
 /// initialize_optimizer_states: a buffer of the size of the largest sub group stands for gradients for a moment. On the
 /// host every sub group has its own for good.
-void Zero3Optimizer::init_gradients(Context& ctx) const {
+void Zero3Optimizer::init_gradients(Context& ctx) {
   std::int64_t largest = 0;
   for (const auto& group : groups_) largest = std::max(largest, partition_numel(group));
   const Scoped category(ctx.category, Category::gradients);
   const Scoped place(ctx.place, options_.gradient_place());
   const Tensor buffer = empty(ctx, {largest}, DType::float32, Op::zeros);
   if (!options_.offload_optimizer) return;
-  for (const Tensor& master : masters_) set_grad(master, empty(ctx, master.shape(), DType::float32, Op::zeros));
+  for (const Tensor& master : masters_) {
+    host_gradients_.push_back(empty(ctx, master.shape(), DType::float32, Op::zeros));
+    fill(ctx, host_gradients_.back(), 0);
+  }
 }
 
 /// The norm of each sub group, and of all of them.
 void Zero3Optimizer::take_norm(Context& ctx) {
   if (options_.offload_optimizer) {
-    for (const auto& group : groups_) total_of_norms(ctx, group.size(), options_.group());
-    return;  // on the host from here on
+    double squares = 0;  // on the host from here on
+    for (std::size_t group = 0; group < groups_.size(); ++group)
+      squares += std::pow(total_of_norms(ctx, gradients_->norms(group), options_.group()), 2);
+    host_norm_ = std::sqrt(squares);
+    return;
   }
   const Scoped category(ctx.category, Category::workspace);
   std::vector<Tensor> norms;
@@ -223,12 +234,17 @@ void Zero3Optimizer::step(Context& ctx, Optimizer& optimizer) {
   coordinator_.release_all(ctx);
   take_norm(ctx);
   for (std::size_t group = 0; group < groups_.size(); ++group) {
-    if (!options_.offload_optimizer) prepare_gradient(ctx, group);
-    if (!options_.offload_optimizer && options_.clips()) clip(ctx, grad_of(masters_[group]));
+    if (options_.offload_optimizer) {
+      clip_by_number(ctx, host_gradients_[group], host_norm_, options_.gradient_clipping);
+      set_grad(masters_[group], host_gradients_[group]);
+    } else {
+      prepare_gradient(ctx, group);
+      if (options_.clips()) clip(ctx, grad_of(masters_[group]));
+    }
     optimizer.step(ctx);
     put_back(ctx, group);
     move(ctx, masters_[group].shape(), options_.offload_optimizer, options_.offload_param);
-    if (!options_.offload_optimizer) set_grad(masters_[group], Tensor());
+    set_grad(masters_[group], Tensor());
   }
   scaled_norm_.reset();
   gather_persistent(ctx);

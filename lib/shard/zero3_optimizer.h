@@ -9,6 +9,7 @@
 #include "shard/sharding_runtime.h"
 #include "shard/zero3_coordinator.h"
 #include "shard/zero3_gradients.h"
+#include "tensor/compute.h"
 
 namespace qlp {
 
@@ -21,7 +22,7 @@ class Zero3Optimizer {
   /// The master weights, each under the first parameter of its sub group.
   std::vector<TrainedTensor> trained() const;
   Zero3Gradients& gradients() { return *gradients_; }
-  const Tensor& grad_norm() const { return norm_; }
+  double grad_norm(Context& ctx) const { return norm_.defined() ? item(ctx, norm_) : host_norm_; }
   /// Clips, updates the parts of this rank, and gathers what persists.
   void step(Context& ctx, Optimizer& optimizer);
   /// After a step, and after a model was saved.
@@ -34,7 +35,7 @@ class Zero3Optimizer {
   void cut_into_sub_groups(const std::vector<Zero3Param*>& group);
   void flatten_partitions(Context& ctx, const std::vector<std::vector<Zero3Param*>>& groups) const;
   void make_masters(Context& ctx);
-  void init_gradients(Context& ctx) const;
+  void init_gradients(Context& ctx);
   void take_norm(Context& ctx);
   void prepare_gradient(Context& ctx, std::size_t group);
   void clip(Context& ctx, const Tensor& gradient) const;
@@ -47,8 +48,10 @@ class Zero3Optimizer {
   DType dtype_;                                   ///< of the parameters
   Tensor nan_tracker_;
   std::vector<Tensor> masters_;
+  std::vector<Tensor> host_gradients_;  ///< with offload: of the master weights
   std::unique_ptr<Zero3Gradients> gradients_;
   Tensor scaled_norm_, norm_;
+  double host_norm_ = 0;  ///< with offload
   std::vector<Tensor> unwaited_;
 };
 

@@ -48,7 +48,9 @@ void Zero3Param::all_gather(Context& ctx) {
   const Scoped category(ctx.category, Category::gathered_weights);
   const Tensor flat = empty(ctx, {partition_numel_ * options_->world_size}, dtype_, Op::all_gather);
   if (partition_.on_host()) copy_to_device(ctx, bytes_of(Shape{partition_numel_}, dtype_).count());
-  qlp::all_gather(ctx, options_->group(), flat, partition_);
+  const Tensor own = flat.flat(partition_numel_ * options_->rank, partition_numel_);
+  copy_into(ctx, own, partition_);
+  qlp::all_gather(ctx, options_->group(), flat, own);
   const Tensor whole = empty(ctx, shape_, dtype_, Op::unsharded_parameter);
   copy_elements(ctx, whole, flat.flat(0, numel()));
   set_data(tensor(), whole);

@@ -249,30 +249,41 @@ void ZeroGradients::keep(Context& ctx, Entry& entry) {
   kept_elements_ += grad.numel();
 }
 
-/// async_accumulate_grad_in_cpu_via_gpu: through buffers that are there, to and fro.
+/// async_accumulate_grad_in_cpu_via_gpu: through a buffer that is there, to and fro; before a step it stays on the GPU.
 void ZeroGradients::accumulate_on_host(Context& ctx, Entry& entry) const {
   const Scoped category(ctx.category, Category::gradients);
-  const std::uint64_t bytes = bytes_of(tensor(entry).shape(), dtype_).count();
-  if (entry.on_host.defined()) {
+  const Tensor grad = grad_of(tensor(entry)).view({tensor(entry).numel()});
+  const std::uint64_t bytes = bytes_of(grad.shape(), dtype_).count();
+  if (!entry.on_host.defined()) entry.on_host = offloaded(ctx, grad.numel(), dtype_, options_);
+  if (!first_) {
+    const Tensor before = gpu_buffer_.flat(0, grad.numel());
     copy_to_device(ctx, bytes);
-  } else {
-    entry.on_host = offloaded(ctx, tensor(entry).numel(), dtype_, options_);
+    copy_into(ctx, before, entry.on_host);
+    compute(ctx, Binary::add, grad, grad, before);
+  }
+  if (!boundary_) {
     copy_to_host(ctx, bytes);
+    copy_into(ctx, entry.on_host, grad);
   }
 }
 
 /// The norm and the check for overflow are worked out on the GPU; this rank's part goes to the host in float32.
-void ZeroGradients::offload(Context& ctx, const Entry& entry) {
+void ZeroGradients::offload(Context& ctx, const Entry& entry) const {
   const Scoped category(ctx.category, Category::workspace);
   const Tensor& grad = grad_of(tensor(entry));
   const Stretch mine = mine_of(entry);
-  const std::int64_t numel = mine.numel;
-  norms_.push_back(double_norm(ctx, grad.view({grad.numel()}).flat(mine.start, numel)));
+  const Tensor part = grad.view({grad.numel()}).flat(mine.start, mine.numel);
+  entry.group->norms.push_back(double_norm(ctx, part));
   { const Tensor found = inf_or_nan(ctx, grad); }
   ctx.device.synchronize();
-  const std::uint64_t bytes = bytes_of({numel}, DType::float32).count();
-  if (grad.dtype() != DType::float32) scratch(ctx, bytes, Op::to_copy);
-  copy_to_host(ctx, bytes);
+  Tensor wide = part;
+  if (grad.dtype() != DType::float32) {
+    wide = empty(ctx, part.shape(), DType::float32, Op::to_copy);
+    copy_into(ctx, wide, part);
+  }
+  const std::int64_t start = entry.group->start_in(options_.rank, entry.index);
+  copy_to_host(ctx, bytes_of(part.shape(), DType::float32).count());
+  copy_into(ctx, entry.group->host_gradient.flat(start, mine.numel), wide);
   set_grad(tensor(entry), Tensor());
 }
 
@@ -291,6 +302,7 @@ void ZeroGradients::finish_backward(Context& ctx) {
     set_grad(tensor(entry), Tensor());
     entry.accumulated.reset();
   }
+  first_ = boundary_;
 }
 
 /// This rank's gradients of a group, added to those of the micro steps before; before a step, the parts of them that

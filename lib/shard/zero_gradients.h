@@ -21,8 +21,6 @@ class ZeroGradients {
   void set_boundary(bool boundary) { boundary_ = boundary; }
   /// When the backward pass is over: what the buckets still hold goes its way, and the groups get their gradients.
   void finish_backward(Context& ctx);
-  /// With offload: this step's norms of gradients go.
-  void reset_norms() { norms_.clear(); }
 
  private:
   struct Entry {
@@ -50,7 +48,7 @@ class ZeroGradients {
   void all_reduce_whole_gradients(Context& ctx);
   void keep(Context& ctx, Entry& entry);
   void accumulate_on_host(Context& ctx, Entry& entry) const;
-  void offload(Context& ctx, const Entry& entry);
+  void offload(Context& ctx, const Entry& entry) const;
   void clear_previous();
   void collect(Context& ctx, ZeroGroup& group);
   void release_buckets();
@@ -72,6 +70,7 @@ class ZeroGradients {
   DType dtype_;                 ///< of the first parameter
   bool accumulates_apart_;      ///< use_grad_accum_attribute
   bool boundary_ = true;
+  bool first_ = true;   ///< micro step since the last boundary
   bool ready_ = false;  ///< ready_for_gradients
 
   std::vector<Tensor> buckets_;  ///< two with overlap_comm
@@ -83,7 +82,6 @@ class ZeroGradients {
   std::int64_t kept_elements_ = 0;  ///< in it
   Tensor host_buffer_;              ///< temp_grad_buffer_for_cpu_offload
   Tensor gpu_buffer_;               ///< temp_grad_buffer_for_gpu_offload
-  std::vector<Tensor> norms_;       ///< norm_for_param_grads
 };
 
 }  // namespace qlp

@@ -22,6 +22,7 @@ class ZeroGroup {
   /// The slices of a parameter, and whether this rank has one of them.
   std::vector<ZeroLayout::Slice> slices(std::size_t index) const { return layout_.slices(place_[index]); }
   bool has(std::int64_t rank, std::size_t index) const { return layout_.has(rank, place_[index]); }
+  std::int64_t start_in(std::int64_t rank, std::size_t index) const { return layout_.start_in(rank, place_[index]); }
   /// The parameters of which this rank has a part, in the order of the flat buffer (params_in_partition).
   const std::vector<std::size_t>& members() const { return members_; }
 
@@ -33,6 +34,9 @@ class ZeroGroup {
   /// Of this rank's parameters: added up over micro steps (all_grad_tensors), and what the step uses
   /// (averaged_gradients).
   std::vector<Tensor> accumulated, averaged;
+  /// With offload: of the partition, kept on the host, and the norms of its parts in this step (norm_for_param_grads).
+  Tensor host_gradient;
+  std::vector<Tensor> norms;
 
  private:
   void flatten(Context& ctx);

@@ -2,6 +2,7 @@
 // (deepspeed/runtime/zero/stage_1_and_2.py, get_partition_info, initialize_gradient_partition, 0.18.3).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -27,6 +28,10 @@ class ZeroLayout {
   /// The parameters of which `rank` has a part.
   std::vector<std::size_t> members(std::int64_t rank) const;
   bool has(std::int64_t rank, std::size_t index) const;
+  /// Where in the part of `rank` what it has of a parameter begins.
+  std::int64_t start_in(std::int64_t rank, std::size_t index) const {
+    return std::max<std::int64_t>(0, begin(index) - rank * partition_size_);
+  }
 
  private:
   std::int64_t begin(std::size_t index) const { return ends_[index] - numels_[index]; }

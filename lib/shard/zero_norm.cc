@@ -1,5 +1,6 @@
 #include "shard/zero_norm.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "optim/clip_grad_norm.h"
@@ -104,6 +105,12 @@ void unscale_and_clip(Context& ctx, const Tensor& gradient, const Tensor& norm, 
   compute(ctx, Unary::reciprocal, reciprocal, scale);
   compute(ctx, Binary::mul, gradient, gradient, reciprocal);  // in place
   reciprocal = scalar(ctx, DType::float32, Op::mul);
+}
+
+void clip_by_number(Context& ctx, const Tensor& gradient, double norm, double gradient_clipping) {
+  constexpr double kEps = 1e-6;
+  if (gradient_clipping > 0)
+    compute(ctx, Unary::mul, gradient, gradient, 1 / std::max((norm + kEps) / gradient_clipping, 1.0));
 }
 
 }  // namespace qlp

@@ -19,5 +19,7 @@ Tensor global_norm(Context& ctx, std::vector<Tensor> group_norms);
 Tensor inf_or_nan(Context& ctx, const Tensor& gradient);
 /// Gradients are scaled in place by 1 / (loss scale * max(1, norm / gradient_clipping)) (unscale_and_clip_grads).
 void unscale_and_clip(Context& ctx, const Tensor& gradient, const Tensor& norm, double gradient_clipping);
+/// The same with a norm that is a number of the process.
+void clip_by_number(Context& ctx, const Tensor& gradient, double norm, double gradient_clipping);
 
 }  // namespace qlp

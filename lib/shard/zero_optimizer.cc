@@ -1,5 +1,6 @@
 #include "shard/zero_optimizer.h"
 
+#include <cmath>
 #include <utility>
 
 #include "autograd/node.h"
@@ -17,12 +18,15 @@ ZeroOptimizer::ZeroOptimizer(Context& ctx, std::vector<std::vector<Parameter*>> 
   gradients_ = std::make_unique<ZeroGradients>(ctx, groups_, options_);
   // initialize_optimizer_states: gradients for all partitions, which stay on the host only.
   const Scoped category(ctx.category, Category::gradients);
-  std::vector<Tensor> made;
-  for (const auto& group : groups_)
-    made.push_back(options_.offload_optimizer
-                       ? offloaded(ctx, group->layout().partition_size(), DType::float32, options_)
-                       : empty_like(ctx, group->master(), Op::zeros));
-  if (options_.offload_optimizer) host_gradients_ = std::move(made);
+  std::vector<Tensor> passing;
+  for (const auto& group : groups_) {
+    if (options_.offload_optimizer) {
+      group->host_gradient = offloaded(ctx, group->layout().partition_size(), DType::float32, options_);
+      fill(ctx, group->host_gradient, 0);
+    } else {
+      passing.push_back(empty_like(ctx, group->master(), Op::zeros));
+    }
+  }
 }
 
 std::vector<TrainedTensor> ZeroOptimizer::trained() const {
@@ -41,7 +45,7 @@ void ZeroOptimizer::step(Context& ctx, Optimizer& optimizer) {
     copy_into(ctx, global_norm_, scaled_norm);
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) update(ctx, i, optimizer);
-  gradients_->reset_norms();
+  for (const auto& group : groups_) group->norms.clear();
   for (const auto& group : groups_) all_gather(ctx, options_.group(), group->flat(), group->partition(options_.rank));
 }
 
@@ -59,27 +63,43 @@ void ZeroOptimizer::check_overflow(Context& ctx) const {
   ctx.device.synchronize();
 }
 
-/// scaled_global_norm. With offload the norms of gradients are there, and are summed on the host.
+/// scaled_global_norm
 Tensor ZeroOptimizer::norm(Context& ctx) {
+  if (options_.offload_optimizer) {
+    host_norm_ = offloaded_norm(ctx);
+    return {};
+  }
   std::vector<Tensor> group_norms;
   for (const auto& group : groups_) {
-    if (options_.offload_optimizer) {
-      communicate(ctx, Collective::all_reduce, options_.group(), size_of(DType::float32));
-      scratch(ctx, size_of(DType::float32), Op::all_reduce);
-      ctx.device.synchronize();
-      continue;
-    }
     std::vector<Tensor> norms;
     for (std::size_t i = 0; i < group->members().size(); ++i) norms.push_back(double_norm(ctx, group->averaged[i]));
     group_norms.push_back(join_norms(ctx, std::move(norms), options_.group()));
   }
-  return options_.offload_optimizer ? Tensor() : global_norm(ctx, group_norms);
+  return global_norm(ctx, group_norms);
+}
+
+/// complete_grad_norm_calculation_for_cpu_offload: the norms of gradients are there, and are summed on the host.
+double ZeroOptimizer::offloaded_norm(Context& ctx) const {
+  double all = 0;
+  for (const auto& group : groups_) {
+    double squares = 0;
+    for (const Tensor& norm : group->norms) squares += std::pow(item(ctx, norm), 2);
+    {
+      const Tensor total = empty(ctx, {1}, DType::float32, Op::all_reduce);
+      fill(ctx, total, squares);
+      all_reduce(ctx, options_.group(), total, ReduceOp::sum);
+      all += item(ctx, total);
+    }
+    ctx.device.synchronize();
+  }
+  return std::sqrt(all);
 }
 
 void ZeroOptimizer::update(Context& ctx, std::size_t index, Optimizer& optimizer) {
   ZeroGroup& group = *groups_[index];
   if (options_.offload_optimizer) {
-    set_grad(group.master(), host_gradients_[index]);
+    clip_by_number(ctx, group.host_gradient, host_norm_, options_.gradient_clipping);
+    set_grad(group.master(), group.host_gradient);
   } else {
     set_grad(group.master(), join_gradients(ctx, group));
     group.averaged.clear();

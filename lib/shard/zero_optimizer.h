@@ -8,6 +8,7 @@
 #include "optim/optimizer.h"
 #include "shard/sharding_runtime.h"
 #include "shard/zero_gradients.h"
+#include "tensor/compute.h"
 
 namespace qlp {
 
@@ -19,21 +20,22 @@ class ZeroOptimizer {
   /// The partition of each group, under the group's first parameter.
   std::vector<TrainedTensor> trained() const;
   ZeroGradients& gradients() { return *gradients_; }
-  const Tensor& grad_norm() const { return global_norm_; }
+  double grad_norm(Context& ctx) const { return global_norm_.defined() ? item(ctx, global_norm_) : host_norm_; }
   /// Norm, clipping and the optimizer's step, group by group; then the parameters are gathered in place.
   void step(Context& ctx, Optimizer& optimizer);
 
  private:
   void check_overflow(Context& ctx) const;
   Tensor norm(Context& ctx);
+  double offloaded_norm(Context& ctx) const;
   void update(Context& ctx, std::size_t index, Optimizer& optimizer);
   Tensor join_gradients(Context& ctx, ZeroGroup& group) const;
 
   ZeroOptions options_;
   std::vector<std::unique_ptr<ZeroGroup>> groups_;
   std::unique_ptr<ZeroGradients> gradients_;
-  std::vector<Tensor> host_gradients_;  ///< with offload: of the partitions
-  Tensor global_norm_;                  ///< _global_grad_norm
+  Tensor global_norm_;    ///< _global_grad_norm
+  double host_norm_ = 0;  ///< the same with offload
 };
 
 }  // namespace qlp

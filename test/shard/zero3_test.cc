@@ -171,7 +171,7 @@ TEST_CASE("shard/zero3: a view that autograd keeps holds the whole of a frozen w
 TEST_CASE("shard/zero3: gradients end as parts of this rank, by way of the bucket") {
   const Zero3Options options = options_for(4);
   Cut cut(options, true);
-  Zero3Gradients gradients(cut.ctx, {cut.all}, options);
+  Zero3Gradients gradients(cut.ctx, {cut.all}, {}, options);
   const std::uint64_t before = cut.held();
   for (int micro = 1; micro <= 2; ++micro) {
     cut.pass(true);
