@@ -29,7 +29,21 @@ class AdagradOptimizer final : public StatefulOptimizer<AdagradState> {
       for (const auto& [parameter, state] : list)
         scaled.push_back(empty_like(ctx, grad_of(*parameter), Op::foreach_mul));
       numerator = std::move(scaled);
+      for (std::size_t i = 0; i < list.size(); ++i) update(ctx, list[i], std[i], numerator[i]);
     }
+  }
+
+  void update(Context& ctx, const Entry& entry, const Tensor& std, const Tensor& numerator) const {
+    constexpr double kEps = 1e-10;
+    const auto& [parameter, state] = entry;
+    const Tensor& grad = grad_of(*parameter);
+    compute(ctx, Binary::mul, numerator, grad, grad);  // addcmul_ needs no such place
+    compute(ctx, Binary::add, state->sum, state->sum, numerator);
+    compute(ctx, Unary::sqrt, std, state->sum);
+    compute(ctx, Unary::add, std, std, kEps);
+    compute(ctx, Unary::mul, numerator, grad, -lr());
+    compute(ctx, Binary::div, numerator, numerator, std);
+    compute(ctx, Binary::add, *parameter, *parameter, numerator);
   }
 };
 

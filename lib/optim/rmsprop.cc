@@ -15,17 +15,28 @@ class RmsPropOptimizer final : public StatefulOptimizer<RmsPropState> {
  private:
   /// _multi_tensor_rmsprop: by dtype, the list of sqrt(square_avg), beside that of the dtype before.
   void step_group(Context& ctx, const std::vector<Entry>& entries) override {
-    std::vector<Tensor> squares;
-    for (const auto& [parameter, state] : entries) {
+    for (const auto& [parameter, state] : entries)
       if (!state->square_avg.defined()) state->square_avg = state_like(ctx, *parameter);
-      squares.push_back(state->square_avg);
-    }
     std::vector<Tensor> avg;
-    for (const auto& list : by_dtype(squares)) {
+    for (const auto& list : by_dtype(entries, [](const Entry& entry) { return entry.parameter->dtype(); })) {
       std::vector<Tensor> next;
-      for (const Tensor& square : list) next.push_back(empty_like(ctx, square, Op::foreach_sqrt));
+      for (const Entry& entry : list) next.push_back(empty_like(ctx, entry.state->square_avg, Op::foreach_sqrt));
       avg = std::move(next);
+      for (std::size_t i = 0; i < list.size(); ++i) update(ctx, list[i], avg[i]);
     }
+  }
+
+  void update(Context& ctx, const Entry& entry, const Tensor& avg) const {
+    constexpr double kAlpha = 0.99, kEps = 1e-8;
+    const auto& [parameter, state] = entry;
+    const Tensor& grad = grad_of(*parameter);
+    compute(ctx, Binary::mul, avg, grad, grad, 1 - kAlpha);  // addcmul_ needs no such place
+    compute(ctx, Unary::mul, state->square_avg, state->square_avg, kAlpha);
+    compute(ctx, Binary::add, state->square_avg, state->square_avg, avg);
+    compute(ctx, Unary::sqrt, avg, state->square_avg);
+    compute(ctx, Unary::add, avg, avg, kEps);
+    compute(ctx, Binary::div, avg, grad, avg);
+    compute(ctx, Binary::add, *parameter, *parameter, avg, -lr());
   }
 };
 
