@@ -206,7 +206,7 @@ ExitCode run_command(const VerifyArguments& arguments) {
     show_diagnostics(report.plans.front().refusals, common);
     return fail("plan " + request.plan.name + " cannot run", ExitCode::nothing_fits);
   }
-  const std::vector<RankPrediction> predictions = predict(request, ranks_of(request));
+  const std::vector<RankPrediction> predictions = predict(request, ranks_of(request), report);
   SupervisedRun run;
   std::unique_ptr<RunBoard> board;
   std::optional<ComparedPeak> peak;

@@ -11,6 +11,7 @@
 #include "app/clock.h"
 #include "app/log.h"
 #include "app/program_files.h"
+#include "trace/null_gpu.h"
 #include "verify/gpu_driver.h"
 
 namespace qlp::app {
@@ -61,11 +62,8 @@ void add_null_gpu(Environment& environment, const GpuSpec& gpu, std::size_t coun
   const auto preload = environment.find("LD_PRELOAD");
   environment["LD_PRELOAD"] =
       library + (preload == environment.end() || preload->second.empty() ? "" : ":" + preload->second);
-  environment.emplace("NULLGPU_DEVICES", std::to_string(count));
-  environment.emplace("NULLGPU_NAME", gpu.name);
-  environment.emplace("NULLGPU_SM", std::to_string(gpu.compute_capability));
-  environment.emplace("NULLGPU_SMS", std::to_string(gpu.sm_count));
-  environment.emplace("NULLGPU_BYTES", std::to_string(gpu.capacity.count()));
+  environment.emplace("NULLGPU_LISTENS", "1");  // all ranks are here, or where rank 0 says
+  environment.merge(null_gpu_variables({.gpu = gpu, .devices = static_cast<std::int64_t>(count), .taken = {}}));
 }
 
 /// This program as one rank.

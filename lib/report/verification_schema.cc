@@ -97,7 +97,7 @@ std::string_view verification_schema() {
                   }
                 }
               },
-              "losses": {"$ref": "#/$defs/numbers", "description": "of its micro steps"},
+              "losses": {"$ref": "#/$defs/numbers", "description": "of its steps; none on the null GPU, which computes nothing"},
               "gradient_norms": {"$ref": "#/$defs/numbers", "description": "before clipping, of its optimizer steps"}
             }
           }

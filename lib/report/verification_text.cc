@@ -53,6 +53,7 @@ std::string ranks_table(const Verification& v, bool colors) {
   TextTable table({"rank", "end", "allocated MiB", "predicted", "unaccounted B", "reserved MiB", "predicted",
                    "unaccounted B", "first loss", "last loss"},
                   2);
+  const bool computes = v.device != VerifyDevice::null;
   for (const RankVerification& rank : v.ranks) {
     std::vector<Cell> row{{std::to_string(rank.rank)},
                           {std::string(name_of(rank.end)), rank.end == RankEnd::finished ? Color::good : Color::bad}};
@@ -61,8 +62,8 @@ std::string ranks_table(const Verification& v, bool colors) {
         add_cells(row, *figure, v.tolerance);
       else
         row.insert(row.end(), 3, Cell{std::string(kDash)});
-    row.push_back({loss_text(rank.losses, false)});
-    row.push_back({loss_text(rank.losses, true)});
+    for (const bool last : {false, true})
+      row.push_back({computes ? loss_text(rank.losses, last) : std::string("not computed")});
     table.add(std::move(row));
   }
   return table.text(colors);

@@ -1,8 +1,6 @@
 #include "trace/environment.h"
 
-#include <algorithm>
-
-#include "plan/gpu_catalogue.h"
+#include <string>
 
 namespace qlp {
 namespace {
@@ -26,18 +24,7 @@ Environment traced_environment(Environment environment, const TraceFiles& files,
   prepend(environment, "PYTHONPATH", files.probe);
   environment["QLORA_PLAN_TRACE"] = files.request;
 
-  const GpuSpec& gpu = null_gpu.gpu;
-  const GpuRow* row = find_gpu_row(gpu.name);
-  environment["NULLGPU_DEVICES"] = std::to_string(null_gpu.devices);
-  environment["NULLGPU_NAME"] = row == nullptr || row->smi_name.empty() ? gpu.name : std::string{row->smi_name};
-  environment["NULLGPU_SM"] = std::to_string(gpu.compute_capability);
-  environment["NULLGPU_SMS"] = std::to_string(gpu.sm_count);
-  environment["NULLGPU_BYTES"] = std::to_string(gpu.capacity.count());
-  if (row != nullptr && row->nvml_total_mib != 0 && gpu.capacity == spec_of(*row).capacity)
-    environment["NULLGPU_NVML_BYTES"] = std::to_string(std::uint64_t{row->nvml_total_mib} << 20);
-  else
-    environment["NULLGPU_NVML_BYTES"] = std::to_string(gpu.capacity.count());
-  environment["NULLGPU_CONTEXT_BYTES"] = std::to_string(std::min(null_gpu.taken, gpu.capacity).count());
+  for (const auto& [name, value] : null_gpu_variables(null_gpu)) environment[name] = value;
   environment["NULLGPU_COPY_MAX"] = std::to_string(kRealCopies);
   return environment;
 }

@@ -10,7 +10,8 @@
 namespace qlp {
 namespace {
 
-RankVerification verification_of_rank(const RankRecord& record, const RankPrediction& prediction, bool alone) {
+RankVerification verification_of_rank(const RankRecord& record, const RankPrediction& prediction,
+                                      const VerifyRequest& request) {
   RankVerification out{.rank = record.rank, .end = record.end, .state = record.state.what, .message = record.message};
   if (record.end != RankEnd::finished) {
     out.output = record.output;
@@ -18,7 +19,8 @@ RankVerification verification_of_rank(const RankRecord& record, const RankPredic
   }
   const RankMeasurement& measured = *record.measurement;
   out.device = measured.device.name;
-  out.figures = compare(measured, prediction, {.alone = alone});
+  out.figures = compare(measured, prediction, {.alone = request.alone.has_value()});
+  if (request.device == VerifyDevice::null) return out;  // which computes nothing: its numbers are none
   out.losses = measured.losses;
   out.gradient_norms = measured.gradient_norms;
   return out;
@@ -33,13 +35,15 @@ std::vector<std::int64_t> ranks_of(const VerifyRequest& request) {
   return ranks;
 }
 
-std::vector<RankPrediction> predict(const VerifyRequest& request, const std::vector<std::int64_t>& ranks) {
+std::vector<RankPrediction> predict(const VerifyRequest& request, const std::vector<std::int64_t>& ranks,
+                                    const Report& known) {
+  JobSpec job = request.job;
+  job.plans = {request.plan};
   std::vector<RankPrediction> out;
   for (const std::int64_t rank : ranks) {
-    JobSpec job = request.job;
-    job.plans = {request.plan};
-    const Report report = estimate(job, {.rank = rank});
-    const PlanReport& plan = report.plans.front();
+    const auto is_known = std::ranges::find(known.plans.front().ranks, rank, &RankReport::rank);
+    const PlanReport plan =
+        is_known == known.plans.front().ranks.end() ? estimate(job, {.rank = rank}).plans.front() : known.plans.front();
     const auto played = std::ranges::find(plan.ranks, rank, &RankReport::rank);
     if (played == plan.ranks.end()) throw std::logic_error("no rank " + std::to_string(rank) + ": " + plan.reason());
     out.push_back({.report = *played, .outside = plan.outside, .used_by_others = job.cluster.used_by_others});
@@ -58,7 +62,7 @@ Verification verification_of(const VerifyRequest& request, const SupervisedRun& 
                    .interrupted = run.interrupted};
   for (std::size_t i = 0; i < run.ranks.size(); ++i) {
     const RankRecord& record = run.ranks[i];
-    out.ranks.push_back(verification_of_rank(record, predictions.at(i), out.alone));
+    out.ranks.push_back(verification_of_rank(record, predictions.at(i), request));
     if (out.versions.empty() && record.measurement) out.versions = record.measurement->device.versions;
   }
   return out;

@@ -23,8 +23,10 @@ struct VerifyRequest {
 /// The ranks that run: all of the plan's, or the one that is played alone.
 std::vector<std::int64_t> ranks_of(const VerifyRequest& request);
 
-/// A prediction for each of these ranks. The plan must be one that runs.
-std::vector<RankPrediction> predict(const VerifyRequest& request, const std::vector<std::int64_t>& ranks);
+/// A prediction for each of these ranks. `known`: an estimate of the request, whose ranks are not played once more. The
+/// plan must be one that runs.
+std::vector<RankPrediction> predict(const VerifyRequest& request, const std::vector<std::int64_t>& ranks,
+                                    const Report& known);
 
 /// Holds what each rank measured against its prediction; both in the same order.
 Verification verification_of(const VerifyRequest& request, const SupervisedRun& run,

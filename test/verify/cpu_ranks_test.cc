@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "config/job_reader.h"
+#include "estimate/estimate.h"
 #include "plan/catalogue.h"
 
 namespace qlp {
@@ -11,6 +12,7 @@ namespace {
 VerifyRequest request(const std::string& plan) {
   auto document = read_job_file("configs/tiny-qlora.yaml");
   REQUIRE(document);
+  document->job.plans = {*find_plan(plan)};
   return {.job = document->job, .plan = *find_plan(plan)};
 }
 
@@ -20,7 +22,7 @@ TEST_CASE("verify/cpu_ranks: a run is as predicted to the byte, and tells its ph
   const auto run = run_cpu_ranks(single, [&](const RankRecord& record) { phases.push_back(record.state.what); });
   REQUIRE(run.ranks.size() == 1);
   CHECK(run.ranks[0].end == RankEnd::finished);
-  const auto predictions = predict(single, ranks_of(single));
+  const auto predictions = predict(single, ranks_of(single), estimate(single.job));
   const Verification verification = verification_of(single, run, predictions);
   CHECK(verification.within_tolerance());
   CHECK(verification.world_size == 1);
