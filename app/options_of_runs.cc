@@ -7,6 +7,11 @@
 #include "plan/options.h"
 
 namespace qlp::app {
+namespace {
+
+constexpr std::int64_t kMostSteps = 4096;  // whose phases a timeline can number
+
+}  // namespace
 
 CLI::App& add_command(CLI::App& root, VerifyArguments& a) {
   CLI::App& command =
@@ -38,7 +43,7 @@ CLI::App& add_command(CLI::App& root, VerifyArguments& a) {
       ->group("Run");
   command.add_option("--steps", a.steps, "Optimizer steps that are run [2]")
       ->type_name("K")
-      ->check(whole_number(1))
+      ->check(whole_number(1, kMostSteps))
       ->group("Run");
   auto* world = command
                     .add_option("--world-size", a.job.gpus,

@@ -9,6 +9,8 @@ namespace qlp {
 namespace {
 
 void check(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_ALLOC_FAILED)
+    throw DeviceFull(std::string(what) + ": " + cublasLtGetStatusString(status));
   if (status != CUBLAS_STATUS_SUCCESS) throw CublasError(status, what);
 }
 

@@ -15,8 +15,9 @@ struct CudaError : GpuFailure {
   cudaError_t code;
 };
 
-/// Throws CudaError with what was tried.
+/// Throws DeviceFull or CudaError, with what was tried.
 inline void check(cudaError_t status, const char* what) {
+  if (status == cudaErrorMemoryAllocation) throw DeviceFull(std::string(what) + ": " + cudaGetErrorString(status));
   if (status != cudaSuccess) throw CudaError(status, what);
 }
 

@@ -14,6 +14,7 @@
 #include "nullgpu/entry.h"
 #include "nullgpu/interpose.h"
 #include "nullgpu/nccl_communicator.h"
+#include "nullgpu/rendezvous.h"
 #include "nullgpu/settings.h"
 
 using namespace nullgpu;
@@ -52,6 +53,9 @@ int make(void** out, int size, int rank, const void* config, int certain, std::u
   }
   if (use_current_device() != ok) {
     return 1;  // ncclUnhandledCudaError
+  }
+  if (settings().listens && token != 0 && rank == 0 && !can_listen_at_rendezvous()) {
+    return kSystemError;
   }
   std::unique_ptr<Exchange> exchange;
   if (settings().real_ranks && token != 0 && size > 1) {
@@ -120,6 +124,9 @@ QLP_EXPORT void ncclResetDebugInit() {}
 
 QLP_EXPORT int ncclGetUniqueId(UniqueId* id) {
   return library(__func__, [&] {
+    if (!rendezvous_makes_sense()) {
+      return kInvalidArgument;
+    }
     std::uint64_t words[2] = {0x6c63636e6c756eU, 0};
     while (words[1] == 0) {
       if (getrandom(&words[1], sizeof words[1], 0) != sizeof words[1]) {

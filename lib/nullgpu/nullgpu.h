@@ -30,6 +30,7 @@
 //   NULLGPU_REPORT          file written at exit by processes that used the GPU; %p is the process id
 //   NULLGPU_RANKS           alone: this process plays its rank, all others are taken to hold what it holds;
 //                           real: they are processes of this machine, and what is small is really exchanged
+//   NULLGPU_LISTENS         1: rank 0 fails where it cannot listen at NCCL_COMM_ID; 0: that is another machine's matter
 //   NULLGPU_NCCL_VERSION    as ncclGetVersion counts; default: that of the libnccl which is loaded, else 22703
 // Not covered, and refused with "not supported": conditional and child nodes of graphs, arrays and textures, cuDNN's
 // RNNs, multicast objects. Books are those of one process: two on one device do not see each other's memory.

@@ -72,6 +72,7 @@ Settings read() {
     refuse("NULLGPU_RANKS", ranks.c_str(), "alone or real");
   }
   s.real_ranks = ranks == "real";
+  s.listens = number("NULLGPU_LISTENS", 0, 0, 1) == 1;
   s.has_visible_devices = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
   s.visible_devices = text_of("CUDA_VISIBLE_DEVICES", "");
   return s;

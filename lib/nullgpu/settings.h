@@ -24,6 +24,7 @@ struct Settings {
   std::string fail;
   std::string report;
   bool real_ranks;   // the other ranks are processes of this machine
+  bool listens;      // rank 0 has to find NCCL_COMM_ID on this machine
   int nccl_version;  // 0: that of the library which is loaded
   std::string visible_devices;
   bool has_visible_devices;

@@ -8,9 +8,11 @@
 
 #include "estimate/can_compute.h"
 #include "estimate/dry_run.h"
+#include "estimate/outside_terms.h"
 #include "memory/out_of_memory.h"
 #include "shard/loopback_communicator.h"
 #include "tensor/cpu_kernels.h"
+#include "tensor/streams.h"
 #include "verify/counted_segments.h"
 #include "verify/device_books.h"
 #include "verify/gpu.h"
@@ -126,15 +128,37 @@ class GpuRank {
     const std::vector<RankGroup> groups = groups_of(predicted, ranks);
     gpu_->connect({options_.rank, ranks, rendezvous->id, groups, options_.timeout});
     read(reading_point::kNccl);
-    for (const RankGroup& group : groups) gpu_->compute().communicator->barrier(group);
+    const bool reduces = reduces_over_all();
+    for (const RankGroup& group : groups) first_collective(group, reduces);
     read(reading_point::kFirstCollective);
     // Where there are several, nobody can tell what each took.
     Bytes after = gpu_->memory().used;
     if (groups.size() == 1 && before <= after)
       measured_.communicators.push_back({.ranks = ranks,
                                          .ranks_per_node = std::min(ranks, request_.job.cluster.gpus_per_node),
-                                         .all_reduce = true,  // a barrier is one
+                                         .all_reduce = reduces,
                                          .bytes = after.remove(before)});
+  }
+
+  /// Whether the plan's communicator of all ranks is one that reduces: NCCL then takes more.
+  bool reduces_over_all() const {
+    const auto planned = communicators(request_.job, request_.plan);
+    return std::ranges::any_of(planned, [&](const Communicators& some) {
+      return some.spec.ranks == request_.job.cluster.world_size && some.spec.all_reduce;
+    });
+  }
+
+  /// Connects the ranks of a group, which NCCL does with their first collective of a kind.
+  void first_collective(const RankGroup& group, bool reduces) {
+    const Compute compute = gpu_->compute();
+    if (reduces) return compute.communicator->barrier(group);
+    const std::uint64_t bytes = static_cast<std::uint64_t>(group.size) * sizeof(float);
+    const auto address = segments_->allocate(bytes);
+    if (!address) throw DeviceFull("taking memory for a first collective: out of memory");
+    auto* const all = reinterpret_cast<float*>(*address);  // NOLINT(performance-no-int-to-ptr): that it is
+    compute.communicator->all_gather(0, group, all, all + place_in(group, options_.rank), 1, DType::float32);
+    compute.streams->synchronize();
+    segments_->release(*address, bytes);
   }
 
   const VerifyRequest& request_;
@@ -167,6 +191,8 @@ bool run_gpu_rank(const VerifyRequest& request, const GpuRankOptions& options, R
   } catch (const Diagnostics& refusals) {
     return fail(RankEnd::refused, sentences(refusals));
   } catch (const OutOfMemory& error) {
+    return fail(RankEnd::out_of_memory, error.what());
+  } catch (const DeviceFull& error) {
     return fail(RankEnd::out_of_memory, error.what());
   } catch (const std::bad_alloc&) {
     return fail(RankEnd::out_of_memory, "the host has no memory left");
