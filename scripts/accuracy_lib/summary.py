@@ -15,6 +15,10 @@ class Row:
         """Percent of the measured value; None where that is 0."""
         return None if self.measured == 0 else 100.0 * (self.predicted - self.measured) / self.measured
 
+    def differs(self, percent):
+        """By more than so many percent of the measured value."""
+        return abs(self.predicted - self.measured) > abs(self.measured) * percent / 100
+
     def cells(self):
         error = self.error
         return [self.id, self.stack, self.plan, self.method, self.metric, self.predicted, self.measured, "" if error is None else f"{error:.6f}"]
