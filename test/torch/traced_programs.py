@@ -66,25 +66,56 @@ class TracedPrograms(unittest.TestCase):
         self.assertGreater(peak["categories"]["optimizer_state"], 0)
         self.assertGreater(peak["categories"]["workspace"], 0)
 
-    def sharded(self, how):
-        """Two real processes, and either rank played alone: the same to the byte."""
-        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29531"]
-        real = {rank["rank"]: rank for rank in self.ran([], "sharded.py", how, launcher=launcher)["ranks"]}
+    def same_real_and_played(self, program, *words, launcher, play=()):
+        """Two real processes under the launcher, and either rank played alone, under `play`: the same to the byte."""
+        real = {rank["rank"]: rank for rank in self.ran([], program, *words, launcher=launcher)["ranks"]}
         self.assertEqual(sorted(real), [0, 1])
         for rank in (0, 1):
-            played = self.ran(["--world-size", "2", "--rank", str(rank)], "sharded.py", how)["ranks"][0]
+            options = ["--world-size", "2", "--rank", str(rank)]
+            played = self.ran(options, program, *words, launcher=play)["ranks"][0]
             self.assertEqual(played["rank"], rank)
             for figure in ("requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes"):
-                self.assertEqual(played["training_peak"][figure], real[rank]["training_peak"][figure], (how, rank, figure))
+                self.assertEqual(played["training_peak"][figure], real[rank]["training_peak"][figure],
+                                 (program, words, launcher, rank, figure))
+
+    def torchrun(self, program, *words):
+        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29531"]
+        self.same_real_and_played(program, *words, launcher=launcher)
 
     def test_ddp(self):
-        self.sharded("ddp")
+        self.torchrun("sharded.py", "ddp")
 
     def test_fsdp1(self):
-        self.sharded("fsdp1")
+        self.torchrun("sharded.py", "fsdp1")
 
     def test_fsdp2(self):
-        self.sharded("fsdp2")
+        self.torchrun("sharded.py", "fsdp2")
+
+    @needs("deepspeed")
+    def test_zero1_zero2_and_zero3(self):
+        for stage in "123":
+            self.torchrun("zero.py", stage)
+
+    @needs("deepspeed")
+    def test_deepspeeds_launcher(self):
+        launcher = ["-m", "deepspeed.launcher.runner", "--num_gpus", "2", "--master_port", "29533"]
+        self.same_real_and_played("zero.py", "3", launcher=launcher)
+        report = self.ran(["--world-size", "16", "--rank", "13"], "zero.py", "2", launcher=launcher)
+        self.assertEqual([rank["rank"] for rank in report["ranks"]], [13])
+
+    @needs("accelerate")
+    def test_accelerates_launcher(self):
+        fsdp = ["--use_fsdp", "--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP",
+                "--fsdp_transformer_layer_cls_to_wrap", "Block", "--fsdp_version"]
+        for plan in (["--multi_gpu"], [*fsdp, "1"], [*fsdp, "2"]):
+            launcher = ["-m", "accelerate.commands.launch", "--num_processes", "2", "--num_machines", "1",
+                        "--mixed_precision", "bf16", "--main_process_port", "29535", *plan]
+            self.same_real_and_played("accelerated.py", launcher=launcher, play=launcher)
+
+    def test_a_played_rank_that_leaves_with_a_status_has_failed(self):
+        result = trace(["--world-size", "2", "--rank", "1"], "refusing.py")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("exit status 1", json.loads(result.stdout)["trace"]["message"])
 
     def test_a_launcher_starts_the_played_rank_alone(self):
         options = ["--world-size", "64", "--rank", "63"]
@@ -127,11 +158,6 @@ class TracedPrograms(unittest.TestCase):
     @needs("transformers", "peft", "liger_kernel")
     def test_liger(self):
         self.ran([], "trainer.py", "liger")
-
-    @needs("deepspeed")
-    def test_zero2_and_zero3(self):
-        for stage in "23":
-            self.ran(["--world-size", "4", "--rank", "1"], "zero.py", stage)
 
 
 if __name__ == "__main__":

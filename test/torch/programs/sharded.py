@@ -1,6 +1,7 @@
 """sharded.py ddp|fsdp1|fsdp2 [--spawn]: under a launcher, or starting its own processes."""
 import os
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -46,6 +47,7 @@ def main(rank, world, how):
         optimizer.step()
         optimizer.zero_grad()
         dist.all_reduce(loss)
+        time.sleep(0.5)  # as a GPU takes: PyTorch's watchdog lets go of gradients that have been sent
     everyone = [None] * dist.get_world_size()
     dist.all_gather_object(everyone, "here")
     assert everyone == ["here"] * dist.get_world_size(), everyone

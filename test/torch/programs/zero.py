@@ -1,11 +1,11 @@
-"""zero.py STAGE: DeepSpeed's engine."""
+"""zero.py [--local_rank=N] STAGE: DeepSpeed's engine."""
 import sys
 
 import deepspeed
 import torch
 from transformer import Decoder, loss_of
 
-stage = int(sys.argv[1])
+stage = int(sys.argv[-1])
 deepspeed.init_distributed()
 model = Decoder()
 engine, _, _, _ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config={

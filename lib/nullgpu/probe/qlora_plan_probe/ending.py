@@ -12,14 +12,15 @@ _finish = None
 
 def install(recorder, phases, parts, alone):
     """Wraps up the record whichever way the program ends; `parts` have a write() for what they gathered. A rank that is
-    played `alone` leaves at once when all is well: threads of its process groups would look for peers as they go."""
+    played `alone` closes its process groups, whose threads would look for peers while the interpreter goes."""
     global _finish
-    state = {"done": False, "well": True}
+    done = False
 
     def finish(reason):
-        if state["done"] or not recorder.active:
+        nonlocal done
+        if done or not recorder.active:
             return
-        state["done"] = True
+        done = True
         phases.close_rest()
         for part in parts:
             part.write()
@@ -33,31 +34,23 @@ def install(recorder, phases, parts, alone):
     def on_exception(kind, value, traceback):
         import torch
 
-        state["well"] = False
         memory = isinstance(value, torch.cuda.OutOfMemoryError) or "out of memory" in str(value)[:200].lower()
         recorder.write("exception", type=kind.__name__, message=str(value), out_of_memory=memory)
         excepthook(kind, value, traceback)
 
     sys.excepthook = on_exception
-    _real_exit, python_exit = os._exit, sys.exit
-
-    def exit_python(status=None):
-        state["well"] = state["well"] and status in (None, 0)
-        python_exit(status)
-
-    sys.exit = exit_python
+    exit_now = os._exit
 
     def at_exit():
         finish("exit")
-        if alone and state["well"] and recorder.active:
-            _flush()
-            _real_exit(0)
+        if alone and recorder.active:
+            _close_groups()
 
     atexit.register(at_exit)
 
     def exit_at_once(status):
         finish("exit")
-        _real_exit(status)
+        exit_now(status)
 
     os._exit = exit_at_once
     # On a hang the command asks for the place where every thread is.
@@ -70,6 +63,16 @@ def end_now(reason):
     _finish(reason)
     _flush()
     os._exit(0)
+
+
+def _close_groups():
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return
+    try:
+        distributed.destroy_process_group()
+    except Exception as error:  # the record is complete, and the program's own exit status counts
+        sys.stderr.write(f"qlora-plan: the process group of the played rank would not close: {error!r}\n")
 
 
 def _flush():

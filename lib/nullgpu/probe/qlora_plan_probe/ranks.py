@@ -5,7 +5,6 @@ a store that waits for nobody, host tensors in groups of a backend that sends no
 """
 import inspect
 import os
-import sys
 from datetime import timedelta
 
 from . import imports
@@ -25,40 +24,40 @@ def set_environment(request):
     os.environ.setdefault("TORCH_NCCL_DUMP_ON_TIMEOUT", "0")
 
 
-def watch_deepspeed_launcher(request):
-    """`deepspeed train.py` starts a launcher, which starts a process for every GPU: here one, for the rank."""
-    if "deepspeed.launcher.launch" not in getattr(sys, "orig_argv", []):
-        return
-    import subprocess
-
-    def make(old):
-        class Popen(old):
-            def __init__(self, command, *arguments, **options):
-                environment = options.get("env") or {}
-                if "LOCAL_RANK" in environment and isinstance(command, list):
-                    if environment["LOCAL_RANK"] == "0":
-                        mine = {name: os.environ[name] for name in _NAMES}
-                        options["env"] = {**environment, **mine}
-                        command = [f"--local_rank={request.local_rank}" if word == "--local_rank=0" else word
-                                   for word in command]
-                    else:
-                        command = [sys.executable, "-S", "-c", ""]
-                super().__init__(command, *arguments, **options)
-
-        return Popen
-
-    subprocess.Popen = make(subprocess.Popen)
-
-
-_NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "NODE_RANK")
-
-
 def install(request):
     imports.after_import("torch.distributed.distributed_c10d", lambda c10d: _hook_c10d(c10d, request))
     if request.rank != 0:
-        # ZeRO-3 holds its trace against rank 0's, for which it sends a placeholder: nobody fills that in here.
-        imports.after_import("deepspeed.runtime.zero.utils",
-                             lambda utils: replace(utils, "get_lst_from_rank0", lambda old: list))
+        imports.after_import("deepspeed.runtime.zero.utils", _hook_zero_checks)
+
+
+def _hook_zero_checks(utils):
+    """ZeRO-3 checks that all ranks hold the lists of rank 0: the others make room for what it sends (assert_lst_len_same_
+    as_other_ranks, get_lst_from_rank0), which nobody fills in here. Where it takes itself for rank 0 it puts its own list
+    there, which is what rank 0 would send if it held the same."""
+
+    class AsRankZero:
+        def __init__(self, communication):
+            self._communication = communication
+
+        def get_rank(self, *_group):
+            return 0
+
+        def __getattr__(self, name):
+            return getattr(self._communication, name)
+
+    def make(old):
+        def check(numbers):
+            communication = utils.dist
+            utils.dist = AsRankZero(communication)
+            try:
+                return old(numbers)
+            finally:
+                utils.dist = communication
+
+        return check
+
+    for name in ("assert_lst_len_same_as_other_ranks", "get_lst_from_rank0"):
+        replace(utils, name, make)
 
 
 def _lonely_store(request):

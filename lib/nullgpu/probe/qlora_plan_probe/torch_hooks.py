@@ -11,7 +11,10 @@ def install(request, recorder):
         from . import ranks
 
         ranks.set_environment(request)
-        ranks.watch_deepspeed_launcher(request)
+    else:
+        from . import launchers
+
+        launchers.meet_other_ranks()
 
 
 def _with_torch(torch, request, recorder):
