@@ -129,6 +129,10 @@ class TracedPrograms(unittest.TestCase):
         phases = self.phases(self.ran([], "compiled.py"))
         self.assertEqual(len([name for name in phases if name.endswith(".backward")]), 3)
 
+    def test_exceptions_pass_through_compiled_code(self):
+        phases = self.phases(self.ran([], "checkpointed.py"))
+        self.assertEqual(len([name for name in phases if name.endswith(".backward")]), 2)
+
     def test_a_grad_scaler_skips_no_step(self):
         self.ran([], "scaled.py")
 

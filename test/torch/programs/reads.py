@@ -69,3 +69,11 @@ was = layer.weight.detach().clone()
 layer(torch.ones(2, 4, device=device)).sum().backward()
 torch.optim.AdamW(layer.parameters()).step()
 assert not torch.equal(layer.weight, was)
+
+# Nor is it in memory that another tensor takes over.
+gone = torch.tensor([5, 6, 7]).to(device)
+place = gone.data_ptr()
+assert gone.tolist() == [5, 6, 7]
+del gone
+drawn = torch.randint(0, 10, (3,), device=device)
+assert drawn.data_ptr() == place and drawn.tolist() == [1, 1, 1]

@@ -30,7 +30,6 @@ class Answers:
         self._given = {}  # (kind, operation, place) -> [first answer, count]
 
     def install(self):
-        self._values.watch_allocations()
         self._operations.install({
             "_local_scalar_dense": self._item,
             "copy_": self._copy,
@@ -54,11 +53,12 @@ class Answers:
         return value.value if isinstance(value, Uniform) else value.item()
 
     def _copy(self, result, tensor, non_blocking=False):
-        composite(aten.copy_.default, result, tensor, non_blocking)
         if result.is_cuda:
-            self._operations.copied(tensor, result)
-        elif tensor.is_cuda and result.device.type == "cpu":
-            self._read(tensor, result)
+            self._operations.copy(result, tensor, non_blocking)
+        else:
+            composite(aten.copy_.default, result, tensor, non_blocking)
+            if tensor.is_cuda and result.device.type == "cpu":
+                self._read(tensor, result)
         return result
 
     def _read(self, tensor, result):

@@ -25,8 +25,6 @@ _unimplemented_calls = _function("nullgpu_unimplemented_calls", ctypes.c_ulonglo
 _assumptions = _function("nullgpu_assumptions", ctypes.c_size_t)
 _assumption = _function("nullgpu_assumption", ctypes.c_char_p, ctypes.c_size_t)
 
-_SMALLEST_BLOCK = 512  # of PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize)
-
 
 def present():
     return _peak is not None
@@ -40,12 +38,6 @@ def peak(device):
 def written_by_host(address, size):
     """Whether all of these bytes of the device were put there by the host, or by copies of such bytes."""
     return _written(address, size) == size
-
-
-def forget_block(address):
-    """PyTorch has handed out the block that begins there: what it held belongs to nobody. How long it is we do not
-    know, but a tensor of which the beginning is unknown is unknown."""
-    _forget(address, _SMALLEST_BLOCK)
 
 
 def forget(address, size):

@@ -288,16 +288,18 @@ class Operations:
             self._values.put(out, value)
         return out
 
-    def copied(self, source, result):
-        """The result is now what the source was, cast and spread to its shape."""
+    def copy(self, result, source, non_blocking):
+        """copy_ onto the device."""
         value = self._values.of(source)
+        if value is not None and is_small(result):
+            self._values.claim(result)
+        composite(aten.copy_.default, result, source, non_blocking)
         if isinstance(value, Uniform):
-            self._values.put(result, Uniform(torch.tensor(value.value).to(result.dtype).item()))
-        elif value is None or source.dtype is not result.dtype or source.stride() != result.stride() \
-                or not result.is_contiguous():
-            self._values.put(result, value)
-        else:  # a copy of bytes, which the library has seen
-            self._values.no_longer_uniform(result)
+            value = Uniform(torch.tensor(value.value).to(result.dtype).item())
+        elif value is not None and source.dtype is result.dtype and source.stride() == result.stride() \
+                and result.is_contiguous() and is_small(result):
+            return  # a copy of bytes, which the library has seen
+        self._values.put(result, value)
 
 
 class _Variant:

@@ -8,6 +8,7 @@ import itertools
 import torch
 
 from . import library
+from .owners import Owners
 
 LARGEST = 1 << 20  # bytes of a tensor that is worked out
 _RUNS = 4096  # pieces of a tensor with gaps that are written one by one
@@ -22,15 +23,7 @@ class Uniform:
 
 class Values:
     def __init__(self):
-        self._uniform = {}  # address of a block -> Uniform
-
-    def watch_allocations(self):
-        """What a block held belongs to nobody once the allocator hands it out again."""
-        def block_is_new(address):
-            self._uniform.pop(address, None)
-            library.forget_block(address)
-
-        _on_allocation(block_is_new)
+        self._owners = Owners()
 
     def of(self, tensor):
         """A host tensor with the values, Uniform, or None where a kernel would have written them."""
@@ -38,13 +31,16 @@ class Values:
             return tensor if tensor.device.type == "cpu" else None
         if tensor.numel() == 0:
             return torch.empty(tensor.shape, dtype=tensor.dtype)
-        if self._uniform:
-            uniform = self._uniform.get(tensor.untyped_storage().data_ptr())
-            if uniform is not None:
-                return uniform
+        owner = self._owners.of(tensor.untyped_storage())
+        if owner is not None and owner.uniform is not None:
+            return owner.uniform
         size = _span(tensor) * tensor.element_size()
         if size > LARGEST or not library.written_by_host(tensor.data_ptr(), size):
             return None
+        if owner is None:
+            self._owners.claim(tensor.untyped_storage())
+            if not library.written_by_host(tensor.data_ptr(), size):
+                return None
         return self._span_of(tensor).as_strided(tensor.shape, tensor.stride())
 
     def whole(self, tensor):
@@ -54,24 +50,25 @@ class Values:
             return value
         return torch.full(tensor.shape, value.value, dtype=tensor.dtype) if is_small(tensor) else None
 
+    def claim(self, tensor):
+        """Known bytes are about to be copied there."""
+        self._owners.claim(tensor.untyped_storage()).uniform = None
+
     def put(self, tensor, value):
         """The tensor's values are these from now on; None: nobody knows them."""
         if not tensor.numel() or not tensor.is_cuda:
             return
-        self.no_longer_uniform(tensor)
-        if value is None:
+        storage = tensor.untyped_storage()
+        if value is None or not is_small(tensor):
+            owner = self._owners.of(storage)
+            if owner is not None:
+                owner.uniform = None
             self._forget(tensor)
-        elif isinstance(value, Uniform) and not is_small(tensor):
-            if tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size():
-                self._uniform[tensor.untyped_storage().data_ptr()] = value
-        elif is_small(tensor):
-            self._write(tensor, value)
+            if isinstance(value, Uniform) and storage.nbytes() == tensor.numel() * tensor.element_size():
+                self._owners.claim(storage).uniform = value
         else:
-            self._forget(tensor)
-
-    def no_longer_uniform(self, tensor):
-        if self._uniform:
-            self._uniform.pop(tensor.untyped_storage().data_ptr(), None)
+            self.claim(tensor)
+            self._write(tensor, value)
 
     @staticmethod
     def _forget(tensor):
@@ -122,17 +119,3 @@ def is_small(tensor):
 def _span(tensor):
     """Elements from the first to the last that the tensor touches."""
     return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride())) if tensor.numel() else 0
-
-
-def _on_allocation(function):
-    """Calls the function with the address of every block that the allocator hands out."""
-    try:
-        from torch.cuda import _gpu_trace
-    except ImportError:  # torch 2.1 and 2.2
-        from torch.utils import _cuda_trace
-
-        _cuda_trace.register_callback_for_cuda_memory_allocation(function)
-        torch._C._activate_cuda_trace()
-        return
-    _gpu_trace.register_callback_for_memory_allocation(function)
-    torch._C._activate_gpu_trace()
