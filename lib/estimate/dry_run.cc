@@ -9,6 +9,7 @@
 #include "estimate/attention_rules.h"
 #include "estimate/eight_bit_rules.h"
 #include "estimate/expert_rules.h"
+#include "estimate/family_rules.h"
 #include "estimate/fsdp2_plan.h"
 #include "estimate/loss_rules.h"
 #include "estimate/model_options.h"
@@ -175,6 +176,7 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
   auto runtime = make_runtime(job, plan, rank, stack);
   if (!runtime) return Unexpected{runtime.error()};
   if (auto refusals = check_attention(job, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
+  if (auto refusals = check_family(job, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_mesh(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_experts(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_eight_bit(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};

@@ -2,6 +2,30 @@
 
 namespace qlp {
 
+/// Release notes of transformers.
+Version StackProfile::first_with(Family family) {
+  switch (family) {
+    case Family::llama:
+      return {4, 28, 0};
+    case Family::mistral:
+      return {4, 34, 0};
+    case Family::mixtral:
+      return {4, 36, 0};
+    case Family::qwen2:
+      return {4, 37, 0};
+    case Family::phi3:
+      return {4, 41, 0};
+    case Family::gemma2:
+      return {4, 42, 0};
+    case Family::olmo2:
+      return {4, 47, 0};
+    case Family::qwen3:
+    case Family::qwen3_moe:
+      return {4, 51, 0};
+  }
+  return {};
+}
+
 QuantBehaviour StackProfile::quant() const {
   const Version& bnb = v_.bitsandbytes;
   return {.fused_gemm = bnb >= Version{0, 50, 0},

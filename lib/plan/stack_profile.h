@@ -38,6 +38,9 @@ class StackProfile {
   ModelBehaviour model(Family family) const;
   LoadBehaviour load() const;
   OptimizerBehaviour optimizer() const;
+  /// The first transformers with the family's model class; "does not recognize this architecture" before.
+  static Version first_with(Family family);
+  bool knows(Family family) const { return v_.transformers >= first_with(family); }
   /// The Trainer knows schedule_free_radam: in 4.57, not in 4.48 (huggingface/transformers 35313).
   bool trainer_has_schedule_free_radam() const { return v_.transformers >= Version{4, 51, 0}; }
   /// The Trainer knows stable_adamw. transformers 4.54 (huggingface/transformers 39446).
