@@ -104,6 +104,7 @@ Tensor vocab_parallel_embedding(Context& ctx, const Tensor& indices, const Tenso
     node->tied = tied;
     node->part = weight.shape(), node->whole = weight.shape().with(0, weight.size(0) * group.size);
     node->indices.save(ctx, indices);
+    if (!tied && is_leaf(weight)) autograd_data(weight).whole_grad = node->whole;
   }
   Shape shape = indices.shape();
   shape.push_back(weight.size(1));

@@ -55,6 +55,30 @@ struct IndexBackward final : Node {
   void release() override { index.release(); }
 };
 
+struct PutBackward final : Node {
+  using Node::Node;
+  SavedTensor order;
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor at = order.unpack(ctx);
+    Grads out;
+    out.push_back(empty_like(ctx, grads[0], Op::index));
+    return out;
+  }
+  void release() override { order.release(); }
+};
+
+struct MaskBackward final : Node {
+  using Node::Node;
+  SavedTensor mask;
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor masked = mask.unpack(ctx);
+    Grads out;
+    out.push_back(empty_like(ctx, grads[0], Op::masked_fill));
+    return out;
+  }
+  void release() override { mask.release(); }
+};
+
 /// grad.expand(source), which takes no memory until it must lie densely.
 struct SumBackward final : Node {
   using Node::Node;
@@ -130,6 +154,22 @@ Tensor index_rows(Context& ctx, const Tensor& a, const Tensor& index) {
     node->index.save(ctx, index);
   }
   Tensor out = empty(ctx, a.shape().with(0, index.numel()), a.dtype(), Op::index);
+  set_history(out, node);
+  return out;
+}
+
+Tensor put_rows(Context& ctx, const Tensor& values, const Tensor& order) {
+  const auto node = record<PutBackward>(ctx, values);
+  if (node) node->order.save(ctx, order);
+  Tensor out = empty_like(ctx, values, Op::empty_like);
+  set_history(out, node);
+  return out;
+}
+
+Tensor mask_rows(Context& ctx, const Tensor& a, const Tensor& mask, bool in_place) {
+  const auto node = record<MaskBackward>(ctx, a);
+  if (node) node->mask.save(ctx, mask);
+  Tensor out = in_place ? a.alias() : empty_like(ctx, a, Op::masked_fill);
   set_history(out, node);
   return out;
 }

@@ -20,6 +20,11 @@ Sorted sort(Context& ctx, const Tensor& a);
 /// a[index]: rows of `a` [N, ...] by an `index` [S] of int64 give [S, ...]. The gradient is scattered, in sorted order.
 Tensor index_rows(Context& ctx, const Tensor& a, const Tensor& index);
 
+/// torch.empty_like(values) whose rows at `order` [N] of int64, a permutation, become `values` [N, ...].
+Tensor put_rows(Context& ctx, const Tensor& values, const Tensor& order);
+/// a.masked_fill(mask, 0), of rows by a `mask` [N, 1] of booleans; in place, or a copy.
+Tensor mask_rows(Context& ctx, const Tensor& a, const Tensor& mask, bool in_place);
+
 /// a.sum(dim=1) of [N, K, H]; float32 under autocast.
 Tensor sum_middle(Context& ctx, const Tensor& a);
 /// a.sum(dim=-1, keepdim=True) of a float32 `a`.

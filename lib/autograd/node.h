@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -83,6 +84,8 @@ struct AutogradData final : AutogradMeta {
   std::uint32_t slot = 0;
   Node* accumulator = nullptr;  ///< of a leaf, while some graph holds it
   Tensor grad;
+  /// Of a leaf that is a rank's part of a tensor, where .grad is that of the whole tensor on every rank: its shape.
+  std::optional<Shape> whole_grad;
   std::vector<PreHook> leaf_hooks;
   std::vector<PostHook> post_accumulate_hooks;  ///< of a leaf, after its .grad has changed
 };

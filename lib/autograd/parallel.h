@@ -10,7 +10,16 @@ namespace qlp {
 Tensor all_reduce_gradient(Context& ctx, const Tensor& a, const RankGroup& group);
 /// A sum of the ranks' parts; the gradient passes.
 Tensor all_reduce_sum(Context& ctx, const Tensor& a, const RankGroup& group);
-/// The ranks' parts joined in the last dimension; the gradient is cut to the rank's own.
-Tensor all_gather_last(Context& ctx, const Tensor& a, const RankGroup& group);
+/// The same two by collectives that write where they read (transformers distributed/parallel_utils.py,
+/// _AllReduceBackward, _AllReduceForward).
+Tensor all_reduce_gradient_in_place(Context& ctx, const Tensor& a, const RankGroup& group);
+Tensor all_reduce_in_place(Context& ctx, const Tensor& a, const RankGroup& group);
+/// The ranks' parts joined along `dim`; the gradient is cut to the rank's own.
+Tensor gather_parts(Context& ctx, const Tensor& a, int dim, const RankGroup& group);
+/// The rank's own part along `dim`, a copy; the gradients of the parts are joined.
+Tensor cut_part(Context& ctx, const Tensor& a, int dim, const RankGroup& group);
+/// Rows of a [N, ...] go to the ranks that they are for, and others' rows, `rows` of them, come; gradients go the way
+/// back.
+Tensor exchange_rows(Context& ctx, const Tensor& a, std::int64_t rows, const RankGroup& group);
 
 }  // namespace qlp

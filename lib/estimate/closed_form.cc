@@ -148,6 +148,7 @@ class ByRows {
         plan_(plan),
         ranks_(shard_ranks(job, plan)),
         rank_(shard_place(job, plan, rank)),
+        of_experts_(expert_share(job, plan, rank)),
         quant_(stack.quant()) {
     param_dtype_ = precision_of(job, plan).param_dtype;
     upcast_ = upcast_of(job, plan, stack);
@@ -166,8 +167,9 @@ class ByRows {
       }
       add_cast_bias(weight, held);
       if (plan_.cpu_offload) continue;
-      const std::int64_t part = ceil_div(weight.rows, ranks_);  // on all ranks alike, padded
-      const std::int64_t own = std::clamp(weight.rows - part * rank_, std::int64_t{0}, part);
+      const bool spread = weight.experts && job_.cluster.mesh.ep > 1;
+      const auto [part, own] = spread ? rows_of(weight.rows, of_experts_.ranks, of_experts_.rank)
+                                      : rows_of(weight.rows, ranks_, rank_);  // on all ranks alike, padded
       const DType dtype = dtype_of(weight);
       const std::int64_t cuts = cuts_table_twice_ && copies_table && weight.kind == WeightKind::table ? 2 : 1;
       of(held, category_of(weight)) += bytes_of(cuts * part * weight.width, dtype);
@@ -199,6 +201,7 @@ class ByRows {
   const JobSpec& job_;
   const Fsdp2& plan_;
   std::int64_t ranks_, rank_;
+  RankShare of_experts_;
   QuantBehaviour quant_;
   std::optional<DType> param_dtype_;
   Fsdp2Upcast upcast_ = Fsdp2Upcast::none;

@@ -99,6 +99,7 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
   options.run.input_requires_grad = job.adapter && training.gradient_checkpointing != GradientCheckpointing::none;
   options.run.behaviour = model_behaviour(job, stack);
   options.tensor_parallel.size = job.cluster.mesh.tp;
+  options.expert_parallel.size = job.cluster.mesh.ep;
   options.context_parallel.size = job.cluster.mesh.cp;
   if (training.evaluation) options.evaluation = evaluation_options(job, ranks);
   options.evaluation_counts_items = stack.evaluation_counts_items();
@@ -140,8 +141,8 @@ LoadOptions load_options(const JobSpec& job, const ShardingPlan& plan, std::int6
           .world_size = job.cluster.world_size,
           .checkpoint_dtype = job.model.checkpoint_dtype.value_or(job.dtype),
           .keeps_on_host = !first_loads_for_all || rank % job.cluster.gpus_per_node == 0,
-          .shards = in_shards ? shard_ranks(job, *fsdp2) : 1,
-          .shard = in_shards ? shard_place(job, *fsdp2, rank) : 0,
+          .cut = in_shards ? RankShare{shard_ranks(job, *fsdp2), shard_place(job, *fsdp2, rank)} : RankShare{},
+          .experts_cut = in_shards ? expert_share(job, *fsdp2, rank) : RankShare{},
           .capacity = job.cluster.gpu.capacity.count(),
           .eight_bit = job.quantization && job.quantization->eight_bit()};
 }
@@ -175,8 +176,8 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
   const StackProfile stack(job.stack);
   auto runtime = make_runtime(job, plan, rank, stack);
   if (!runtime) return Unexpected{runtime.error()};
-  if (auto refusals = check_attention(job, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_family(job, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
+  if (auto refusals = check_attention(job, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_mesh(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_experts(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_eight_bit(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};

@@ -45,6 +45,10 @@ Diagnostics check_experts(const JobSpec& job, const ShardingPlan& plan, const St
                     "stack.peft", "0.21 is")};
   if (!adapts_experts(job)) return {};
   const std::string hint = "leave the experts and the router out of target_modules, or take ddp";
+  if (job.cluster.mesh.tp > 1 || job.cluster.mesh.ep > 1)
+    return {refusal("expert-adapters-mesh",
+                    "adapters on experts that several ranks share, and on their routers, are not planned yet",
+                    "adapter.target_modules", "leave the experts and the router out of target_modules")};
   if (std::holds_alternative<Fsdp1>(plan))  // "inconsistent tensor size", seen in torch 2.14 with PEFT 0.21
     return {refusal("expert-adapters-fsdp1",
                     "PEFT reads the matrices beside experts outside of their FSDP1 unit, where they are flat",

@@ -186,6 +186,11 @@ std::int64_t shard_place(const JobSpec& job, const Fsdp2& plan, std::int64_t ran
   return rank / job.cluster.mesh.tp % shard_ranks(job, plan);
 }
 
+RankShare expert_share(const JobSpec& job, const Fsdp2& plan, std::int64_t rank) {
+  const std::int64_t ranks = shard_ranks(job, plan) * job.cluster.mesh.tp / job.cluster.mesh.ep;
+  return {.ranks = ranks, .rank = rank / job.cluster.mesh.ep % ranks};
+}
+
 /// accelerate dataclasses.py, set_mixed_precision: all three dtypes alike.
 MixedPrecisionPolicy precision_of(const JobSpec& job, const Fsdp2& plan) {
   std::optional<DType> automatic;  // transformers' own has none: fsdp_mixed_precision of a DistributedConfig

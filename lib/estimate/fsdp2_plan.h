@@ -7,12 +7,14 @@
 #include "plan/job_spec.h"
 #include "plan/stack_profile.h"
 #include "shard/fsdp2_options.h"
+#include "shard/rows.h"
 
 namespace qlp {
 
 struct Fsdp2Setup {
   Fsdp2Options options;
   Fsdp2Preparation preparation;
+  Fsdp2Options of_experts = {};  ///< where expert parallelism spreads them
 };
 
 /// Ranks over which a plan cuts parameters: all of the job, or those of a hybrid plan's shard dimension.
@@ -20,6 +22,10 @@ std::int64_t shard_ranks(const JobSpec& job, const Fsdp2& plan);
 
 /// Where a rank stands among those.
 std::int64_t shard_place(const JobSpec& job, const Fsdp2& plan, std::int64_t rank);
+
+/// Ranks that hold the same experts, where several share those of a layer, and cut them further (efsdp of transformers
+/// distributed/utils.py, TransformersDeviceMesh, 5.24); and where a rank stands among them.
+RankShare expert_share(const JobSpec& job, const Fsdp2& plan, std::int64_t rank);
 
 /// The MixedPrecisionPolicy of a plan.
 MixedPrecisionPolicy precision_of(const JobSpec& job, const Fsdp2& plan);

@@ -29,10 +29,12 @@ void check_dtensors(const NamedOptimizer& optimizer, Diagnostics& refusals) {
                                key_path, "take adamw_torch, or an fsdp1 plan"));
 }
 
-/// The gradient of a cut embedding is that of the whole table until the optimizer uses it. AdamW's own temporaries hide
-/// what that takes; Adagrad's optimizer step came out too small by the table (transformers 5.24 on torch 2.14).
+/// The gradient of a cut embedding is that of the whole table until the optimizer uses it. torch's optimizers take its
+/// part for each operation; these write into it.
 void check_tensor_parallel(const NamedOptimizer& optimizer, Diagnostics& refusals) {
-  if (!refusals.empty() || std::holds_alternative<AdamW>(optimizer.kind)) return;
+  const bool writes =
+      std::holds_alternative<ScheduleFree>(optimizer.kind) || std::holds_alternative<StableAdamW>(optimizer.kind);
+  if (!refusals.empty() || !writes) return;
   refusals.push_back(refusal("optimizer-under-tp",
                              "what this optimizer does with the gradient of a cut embedding is not worked out yet",
                              std::string(kKey), "take adamw_torch, or leave cluster.mesh.tp out"));

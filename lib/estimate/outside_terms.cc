@@ -82,6 +82,14 @@ std::vector<Communicators> communicators_of(const JobSpec& job, const Fsdp2& pla
     layers.ranks = tp, layers.all_reduce = true;
     all.push_back({layers});
   }
+  if (const std::int64_t ep = job.cluster.mesh.ep; ep > 1) {
+    CommunicatorSpec experts = world, copies = world;
+    experts.ranks = ep;
+    copies.ranks = expert_share(job, plan, 0).ranks;
+    copies.ranks_per_node = std::max<std::int64_t>(1, world.ranks_per_node / ep);
+    all.push_back({experts});
+    if (copies.ranks > 1) all.push_back({copies});
+  }
   if (job.cluster.mesh.cp > 1) {
     CommunicatorSpec sequence = world;
     sequence.ranks = job.cluster.mesh.cp;
@@ -115,6 +123,8 @@ std::vector<Communicators> communicators(const JobSpec& job, const NamedPlan& pl
     clone.all_reduce = true;
     return {{world}, {clone}};
   }
+  if (fsdp1 == nullptr && std::holds_alternative<Single>(plan.plan) && job.cluster.mesh.ep > 1)
+    return {{world}, {world}};
   if (fsdp1 == nullptr) return {{world}};
   const Fsdp1Groups groups = fsdp1_groups(*fsdp1, job.cluster);
   world.all_reduce = !groups.shards;

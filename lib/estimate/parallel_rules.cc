@@ -27,6 +27,18 @@ struct Rules {
   }
 };
 
+bool joins_outputs(const ModelSpec& model) { return model.family == Family::phi3 || model.family == Family::olmo2; }
+/// One of the layers whose outputs are joined, by family.
+bool has_layer(const ModelSpec& model, const std::string& layer) {
+  const bool fused = layer.ends_with("qkv_proj") || layer.ends_with("gate_up_proj");
+  return fused == (model.family == Family::phi3);
+}
+bool has_dense_layer(const ModelSpec& model) {
+  for (std::int64_t layer = 0; layer < model.num_hidden_layers; ++layer)
+    if (!model.experts || !model.experts->in_layer(layer)) return true;
+  return false;
+}
+
 /// transformers distributed/tensor_parallel.py with the plans of its model classes, 5.24; PEFT 0.21, lora/model.py.
 void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
   const JobSpec& job = rules.job;
@@ -35,12 +47,16 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
     rules.refuse("tp-stack",
                  "tensor parallelism is planned as transformers 5.23 and newer run it, on torch 2.9 and newer",
                  "a newer stack");
-  if (model.family == Family::phi3 || model.family == Family::olmo2 || model.experts)
-    rules.refuse("tp-family",
-                 "tensor parallelism of this family joins or packs its projections, which is not planned yet", "tp: 1");
-  rules.divides(model.num_attention_heads, "the query heads");
-  rules.divides(model.num_key_value_heads, "the heads of keys and values");
-  rules.divides(model.intermediate_size, "the width of the MLP");
+  if (joins_outputs(model)) {
+    rules.divides(model.num_attention_heads * model.head_dim, "the width of the queries");
+    rules.divides(model.num_key_value_heads * model.head_dim, "the width of keys and values");
+  } else {
+    rules.divides(model.num_attention_heads, "the query heads");
+    rules.divides(model.num_key_value_heads, "the heads of keys and values");
+  }
+  if (has_dense_layer(model)) rules.divides(model.intermediate_size, "the width of the MLP");
+  if (model.experts && job.cluster.mesh.ep == 1)
+    rules.divides(model.experts->intermediate_size, "the width of an expert");
   rules.divides(model.vocab_size, "the vocabulary");
   if (model.attention_bias || model.mlp_bias)
     rules.refuse("tp-bias", "biases of layers that are cut by input features are not planned yet", "tp: 1");
@@ -54,10 +70,22 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
   if (!job.adapter) return;
   if (job.adapter->use_dora)
     rules.refuse("tp-dora", "DoRA under tensor parallelism is not planned yet", "use_dora: false");
+  const auto targets = [&](const std::string& layer) {
+    return is_target(*job.adapter, "model.layers.0." + layer, false);
+  };
   for (const std::string layer : {"self_attn.o_proj", "mlp.down_proj"})  // seen: "shape is invalid for input of size"
-    if (is_target(*job.adapter, "model.layers.0." + layer, false))
+    if (targets(layer) && (layer != "mlp.down_proj" || has_dense_layer(model)))
       rules.refuse("tp-row-adapter", "adapters on " + layer + ", which is cut by its input features, fail in PEFT 0.21",
                    "target layers that are cut by output features: q_proj, k_proj, v_proj, gate_proj, up_proj");
+  // seen: "The size of tensor a must match the size of tensor b"
+  for (const std::string layer :
+       {"self_attn.qkv_proj", "mlp.gate_up_proj", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"})
+    if (joins_outputs(model) && has_layer(model, layer) && targets(layer))
+      rules.refuse("tp-joined-adapter",
+                   "adapters on " + layer +
+                       ", whose outputs the ranks join again, fail in PEFT 0.21: 'only colwise and "
+                       "rowwise are supported'",
+                   model.family == Family::phi3 ? "tp: 1" : "target gate_proj and up_proj");
   if (is_target(*job.adapter, "lm_head", true))
     rules.refuse("tp-head-adapter",
                  "PEFT shares adapters of layers whose outputs stay cut or are summed, and the head's are joined",
@@ -110,6 +138,42 @@ void check_context_parallel(Rules& rules, const ShardingPlan& plan, const StackP
                  "mixed_precision: bf16");
 }
 
+/// transformers distributed/expert_parallel.py, 5.24.
+void check_expert_parallel(Rules& rules, const ShardingPlan& plan, const StackProfile& stack) {
+  const JobSpec& job = rules.job;
+  const Mesh& mesh = job.cluster.mesh;
+  if (!stack.shards_layers())
+    rules.refuse("ep-stack",
+                 "expert parallelism is planned as transformers 5.23 and newer run it, on torch 2.9 and newer",
+                 "a newer stack");
+  if (!job.model.experts) {
+    rules.refuse("ep-dense", "the model has no experts to share", "ep: 1");
+    return;
+  }
+  if (job.model.experts->num_experts % mesh.ep != 0)
+    rules.refuse("ep-does-not-divide",
+                 "ep " + std::to_string(mesh.ep) + " does not divide the experts, " +
+                     std::to_string(job.model.experts->num_experts),
+                 "a divisor of it");
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  if (!fsdp2 && !std::holds_alternative<Single>(plan))
+    rules.refuse("ep-plan", "transformers shares experts beside its own FSDP2, or without data parallelism",
+                 "plan fsdp2, or single with ep as large as tp");
+  const std::int64_t sharing = (fsdp2 ? shard_ranks(job, *fsdp2) : 1) * mesh.tp;
+  if (sharing % mesh.ep != 0)  // configuration_utils.py, _validate_mesh_config
+    rules.refuse("ep-mesh",
+                 "ep must divide the ranks that shard and share layers, of which there are " + std::to_string(sharing),
+                 "a divisor of it");
+  if (mesh.pp > 1)  // _validate_resolved_ep_plan
+    rules.refuse("ep-pp", "transformers: 'Combining token dispatch with pipeline parallelism is not supported'",
+                 "pp: 1");
+  // Where no gradient passes through the experts' inputs, tokens stay (AutoEP).
+  if (job.adapter && !is_target(*job.adapter, "model.layers.0.self_attn.q_proj", false) &&
+      !is_target(*job.adapter, "model.layers.0.self_attn.v_proj", false))
+    rules.refuse("ep-adapter", "expert parallelism is planned where gradients pass through every layer",
+                 "target q_proj or v_proj too");
+}
+
 /// torch.distributed.pipelining (stage.py, schedules.py of 2.14), as torchtitan drives it.
 void check_pipeline(Rules& rules, const ShardingPlan& plan) {
   const JobSpec& job = rules.job;
@@ -141,12 +205,7 @@ Diagnostics check_mesh(const JobSpec& job, const ShardingPlan& plan, const Stack
   const Mesh& mesh = job.cluster.mesh;
   Rules rules{job};
   if (mesh.cp > 1) check_context_parallel(rules, plan, stack);
-  if (mesh.ep > 1)
-    rules.refuse(
-        "ep",
-        "transformers sends tokens to the ranks of their experts: what a rank gets depends on the routing, and "
-        "is not planned yet",
-        "ep: 1");
+  if (mesh.ep > 1) check_expert_parallel(rules, plan, stack);
   if (mesh.tp > 1) check_tensor_parallel(rules, stack);
   if (mesh.tp > 1) check_data_parallel(rules, plan);
   if (mesh.pp > 1) check_pipeline(rules, plan);
@@ -167,7 +226,8 @@ ModelSlice slice_of(const JobSpec& job, std::int64_t rank) {
           .stage = place_in(mesh, replica, rank % replica).pp,
           .ring = {.ranks = mesh.cp,
                    .rank = rank / mesh.tp % mesh.cp,
-                   .rotation = steps ? RingRotation::alltoall : RingRotation::allgather}};
+                   .rotation = steps ? RingRotation::alltoall : RingRotation::allgather},
+          .ep = mesh.ep};
 }
 
 std::vector<std::int64_t> distinct_ranks(const JobSpec& job, const ShardingPlan& plan) {
@@ -180,15 +240,22 @@ std::vector<std::int64_t> distinct_ranks(const JobSpec& job, const ShardingPlan&
 }
 
 Diagnostics mesh_notes(const JobSpec& job) {
-  if (job.cluster.mesh.pp == 1) return {};
-  Diagnostic note;
-  note.severity = Severity::note;
-  note.code = "pipeline";
-  note.message =
-      "the Trainer runs no pipelines: stages run torch.distributed.pipelining's Schedule1F1B, with the microbatches of "
-      "gradient_accumulation_steps, on the layers of transformers";
-  note.key_path = "cluster.mesh";
-  return {note};
+  Diagnostics notes;
+  const auto note = [&](std::string code, std::string message) {
+    Diagnostic& added = notes.emplace_back();
+    added.severity = Severity::note, added.code = std::move(code), added.message = std::move(message);
+    added.key_path = "cluster.mesh";
+  };
+  if (job.cluster.mesh.pp > 1)
+    note("pipeline",
+         "the Trainer runs no pipelines: stages run torch.distributed.pipelining's Schedule1F1B, with the microbatches "
+         "of gradient_accumulation_steps, on the layers of transformers");
+  if (job.cluster.mesh.ep > 1)
+    note("even-routing",
+         "routers are taken to send tokens to all experts evenly: a rank whose experts get more of them needs more, at "
+         "most " +
+             std::to_string(job.cluster.mesh.ep) + " times the activations of its experts");
+  return notes;
 }
 
 }  // namespace qlp

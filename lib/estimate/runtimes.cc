@@ -35,7 +35,8 @@ Made fsdp1(const JobSpec& job, const Fsdp1& plan, std::int64_t rank, const Stack
 Made fsdp2(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack) {
   const auto setup = fsdp2_setup(job, plan, rank, stack);
   if (!setup) return Unexpected{setup.error()};
-  return std::unique_ptr<ShardingRuntime>(std::make_unique<Fsdp2Runtime>(setup->options, setup->preparation));
+  return std::unique_ptr<ShardingRuntime>(
+      std::make_unique<Fsdp2Runtime>(setup->options, setup->preparation, setup->of_experts));
 }
 
 Made zero(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack) {

@@ -82,6 +82,12 @@ Result<Fsdp2Setup> setup_at_load(const JobSpec& job, const Fsdp2& plan, std::int
                        .reshard_after_forward = plan.reshard_after_forward,
                        .forward_prefetch = plan.forward_prefetch,
                        .backward_prefetch = plan.backward_prefetch};
+  if (job.cluster.mesh.ep > 1) {
+    const RankShare share = expert_share(job, plan, rank);
+    setup.of_experts = setup.options;
+    setup.of_experts.world_size = share.ranks, setup.of_experts.rank = share.rank;
+    setup.of_experts.stride = job.cluster.mesh.ep;
+  }
   return setup;
 }
 

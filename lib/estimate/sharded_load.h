@@ -1,4 +1,4 @@
-// FSDP2 where transformers itself cuts the model as it loads it: beside tensor parallelism
+// FSDP2 where transformers itself cuts the model as it loads it: beside tensor or expert parallelism
 // (from_pretrained with a DistributedConfig; distributed/configuration_utils.py, mixin.py, fsdp.py, 5.24).
 #pragma once
 

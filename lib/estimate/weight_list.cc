@@ -76,6 +76,13 @@ class Lister {
     (by_rows ? weight.rows : weight.width) /= job_.cluster.mesh.tp;
   }
 
+  /// Whole experts of a stack, or a part of each.
+  void share_experts() {
+    weights_.back().experts = true;
+    if (job_.cluster.mesh.ep == 1) return share_last(false);
+    weights_.back().rows /= job_.cluster.mesh.ep;
+  }
+
   void table(std::string_view name, bool own) {
     const bool embedding = name == "model.embed_tokens";
     if (own) {
@@ -168,7 +175,9 @@ class Lister {
     };
     if (router_first) router();
     add(WeightKind::matrix, e.num_experts, 2 * i * h);
+    share_experts();
     add(WeightKind::matrix, e.num_experts, h * i);
+    share_experts();
     const auto adapts = [&](const char* of_mixtral, const char* of_qwen) {
       const std::string name = prefix + "experts." + (router_first ? of_mixtral : of_qwen);
       return job_.adapter && is_target(*job_.adapter, name, false);

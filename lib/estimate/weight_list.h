@@ -31,6 +31,7 @@ struct ListedWeight {
   std::int64_t rows = 0, width = 1;     ///< as stored: the first dimension, and elements in each row
   bool vector = false;                  ///< of one dimension
   bool embedding = false;               ///< the weight of an nn.Embedding
+  bool experts = false;                 ///< of all experts of a layer
   DType dtype = DType::bfloat16;
   bool trained = true;
   std::int64_t elements = 0;      ///< of the weight itself; more than rows x width where it is packed

@@ -64,6 +64,11 @@ class Builder {
     return spec_.family == Family::gemma2 ? std::sqrt(static_cast<double>(spec_.hidden_size)) : 0;
   }
 
+  /// Ranks that share layers keep the attention whole between its projections: q, k and v are cut out of one (Phi-3),
+  /// or normalised over all heads (OLMo 2) (base_model_tp_plan of their configurations, transformers 5.24).
+  bool joins_heads() const { return spec_.family == Family::phi3 || spec_.family == Family::olmo2; }
+  std::int64_t heads_on_rank(std::int64_t heads) const { return joins_heads() ? heads : heads / options_.slice.tp; }
+
   /// Norms of q and k over the width of a head.
   bool norms_heads() const { return spec_.family == Family::qwen3 || spec_.family == Family::qwen3_moe; }
   RotaryStyle rotary_style() const {
@@ -164,19 +169,23 @@ class Builder {
     const std::string name = prefix + ".self_attn";
     const std::int64_t h = spec_.hidden_size, q = spec_.num_attention_heads * spec_.head_dim,
                        kv = spec_.num_key_value_heads * spec_.head_dim;
+    const TpStyle in = joins_heads() ? TpStyle::colwise_gather_output : TpStyle::colwise;
     AttentionProjections p;
     if (spec_.family == Family::phi3) {
-      p.qkv = linear(name + ".qkv_proj", h, q + 2 * kv, false, TpStyle::none);
+      p.qkv = linear(name + ".qkv_proj", h, q + 2 * kv, false, in);
     } else {
-      p.q = linear(name + ".q_proj", h, q, spec_.qkv_bias, TpStyle::colwise);
-      p.k = linear(name + ".k_proj", h, kv, spec_.qkv_bias, TpStyle::colwise);
-      p.v = linear(name + ".v_proj", h, kv, spec_.qkv_bias, TpStyle::colwise);
+      p.q = linear(name + ".q_proj", h, q, spec_.qkv_bias, in);
+      p.k = linear(name + ".k_proj", h, kv, spec_.qkv_bias, in);
+      p.v = linear(name + ".v_proj", h, kv, spec_.qkv_bias, in);
     }
-    p.o = linear(name + ".o_proj", q, h, spec_.attention_bias, TpStyle::rowwise);
+    p.o = linear(name + ".o_proj", q, h, spec_.attention_bias,
+                 joins_heads() ? TpStyle::rowwise_split_input : TpStyle::rowwise);
     if (norms_heads()) {
       p.q_norm = norm(name + ".q_norm", spec_.head_dim);
       p.k_norm = norm(name + ".k_norm", spec_.head_dim);
       p.norm_per_head = true;
+      const RankGroup shared{MeshAxis::tp, options_.slice.tp};
+      p.q_norm->sum_gradients(shared), p.k_norm->sum_gradients(shared);
     } else if (spec_.family == Family::olmo2) {
       p.q_norm = norm(name + ".q_norm", q);
       p.k_norm = norm(name + ".k_norm", kv);
@@ -184,8 +193,8 @@ class Builder {
     if (options_.model_behaviour.rotary.in_every_attention) p.rotary = rotary(name + ".rotary_emb");
     const AttentionShape shape{
         .hidden = h,
-        .heads = spec_.num_attention_heads / options_.slice.tp,
-        .kv_heads = spec_.num_key_value_heads / options_.slice.tp,
+        .heads = heads_on_rank(spec_.num_attention_heads),
+        .kv_heads = heads_on_rank(spec_.num_key_value_heads),
         .head_dim = spec_.head_dim,
         .kernel = options_.attention,
         .sliding = slides(index),
@@ -208,12 +217,13 @@ class Builder {
     const std::int64_t h = spec_.hidden_size, i = spec_.intermediate_size;
     MlpProjections p;
     if (spec_.family == Family::phi3) {
-      p.gate_up = linear(name + ".gate_up_proj", h, 2 * i, false, TpStyle::none);
+      p.gate_up = linear(name + ".gate_up_proj", h, 2 * i, false, TpStyle::colwise_gather_output);
     } else {
       p.gate = linear(name + ".gate_proj", h, i, spec_.mlp_bias, TpStyle::colwise);
       p.up = linear(name + ".up_proj", h, i, spec_.mlp_bias, TpStyle::colwise);
     }
-    p.down = linear(name + ".down_proj", i, h, spec_.mlp_bias, TpStyle::rowwise);
+    p.down =
+        linear(name + ".down_proj", i, h, spec_.mlp_bias, p.gate_up ? TpStyle::rowwise_split_input : TpStyle::rowwise);
     const Activation activation = spec_.family == Family::gemma2 ? Activation::gelu : Activation::silu;
     return std::make_unique<GatedMlp>(name, activation, std::move(p), options_.model_behaviour.liger.has_value());
   }
@@ -227,10 +237,16 @@ class Builder {
                              .top_k = experts.num_experts_per_tok,
                              .normalises = experts.norm_topk_prob,
                              .weights_in_logit_dtype = !mixtral};
-    const ExpertsShape shape{
-        .experts = experts.num_experts, .hidden = spec_.hidden_size, .intermediate = experts.intermediate_size};
+    const std::int64_t tp = options_.slice.tp, ep = options_.slice.ep;
+    const ExpertsShape shape{.experts = experts.num_experts / ep,
+                             .hidden = spec_.hidden_size,
+                             .intermediate = experts.intermediate_size / (ep > 1 ? 1 : tp)};
     auto gate = std::make_unique<TopKRouter>(name + ".gate", router);
     auto stacks = std::make_unique<FusedExperts>(name + ".experts", shape);
+    if (ep > 1)
+      stacks->spread({.experts = {MeshAxis::ep, ep}, .batch = {MeshAxis::tp, tp}});
+    else if (tp > 1)
+      stacks->share({MeshAxis::tp, tp});
     if (options_.adapter) adapt_experts(name, *gate, *stacks);
     return std::make_unique<SparseMoe>(name, std::move(gate), std::move(stacks), mixtral);
   }

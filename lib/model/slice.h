@@ -7,12 +7,14 @@
 
 namespace qlp {
 
-/// Tensor parallelism cuts each layer, pipeline parallelism the list of layers; ranks of a ring share each sequence.
+/// Tensor parallelism cuts each layer, pipeline parallelism the list of layers, expert parallelism the experts of each
+/// layer; ranks of a ring share each sequence.
 struct ModelSlice {
   std::int64_t tp = 1;  ///< ranks that share each layer
   std::int64_t stages = 1;
   std::int64_t stage = 0;
   Ring ring = {};
+  std::int64_t ep = 1;  ///< ranks that share the experts of each layer
 
   bool first() const { return stage == 0; }
   bool last() const { return stage == stages - 1; }
@@ -23,7 +25,9 @@ struct ModelSlice {
     return stage * (layers / stages) + (stage < rest ? stage : rest);
   }
   std::int64_t end_layer(std::int64_t layers) const {
-    return ModelSlice{tp, stages, stage + 1, ring}.first_layer(layers);
+    ModelSlice next = *this;
+    ++next.stage;
+    return next.first_layer(layers);
   }
   friend bool operator==(const ModelSlice&, const ModelSlice&) = default;
 };

@@ -4,6 +4,7 @@
 
 #include "autograd/grouped_mm.h"
 #include "autograd/indexing.h"
+#include "autograd/parallel.h"
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
 #include "tensor/cub_scratch.h"
@@ -46,6 +47,16 @@ FusedExperts::FusedExperts(std::string name, const ExpertsShape& shape)
   gate_up_->fused_parts = 2, down_->fused_parts = 1;
 }
 
+void FusedExperts::share(const RankGroup& group) {
+  group_ = group;
+  gate_up_->mesh = down_->mesh = LayerMesh::tp;
+}
+
+void FusedExperts::spread(const ExpertParallel& parallel) {
+  parallel_ = parallel;
+  gate_up_->mesh = down_->mesh = LayerMesh::ep;
+}
+
 void FusedExperts::adapt(std::optional<std::int64_t> gate_up_r, std::optional<std::int64_t> down_r, double scaling) {
   // The wrapper of the second stack stands around that of the first.
   const std::string inner = down_r ? name() + ".base_layer" : name();
@@ -58,11 +69,29 @@ void FusedExperts::adapt(std::optional<std::int64_t> gate_up_r, std::optional<st
 
 Tensor FusedExperts::forward(Context& ctx, const Tensor& input, const Routing& routing) {
   return call(ctx, input, [&](const Tensor& hidden) {
+    if (parallel_.experts.size > 1) return dispatch(ctx, hidden, routing);
     ParamLora::Factors gate_up, down;
     if (down_lora_) down = down_lora_->activate_stack(ctx);
     if (gate_up_lora_) gate_up = gate_up_lora_->activate_stack(ctx);
-    return run(ctx, hidden, routing, gate_up, down);
+    if (group_.size == 1) return run(ctx, hidden, routing, gate_up, down);
+    // MoeExpertsParallel in transformers distributed/tensor_parallel.py
+    const Tensor mine = all_reduce_gradient_in_place(ctx, hidden, group_);
+    Routing shared = routing;
+    shared.weights = all_reduce_gradient_in_place(ctx, routing.weights, group_);
+    return all_reduce_in_place(ctx, run(ctx, mine, shared, gate_up, down), group_);
   });
+}
+
+Tensor FusedExperts::dispatch(Context& ctx, const Tensor& hidden, const Routing& routing) {
+  DispatchState state;
+  Tensor results;
+  {
+    const Dispatched mine =
+        dispatch_tokens(ctx, hidden, routing, shape_.experts * parallel_.experts.size, parallel_, state);
+    results = run(ctx, mine.tokens, mine.routing, {}, {});
+    results = combine_tokens(ctx, results, state, parallel_);
+  }
+  return to(ctx, results, hidden.dtype());
 }
 
 Tensor FusedExperts::run(Context& ctx, const Tensor& hidden, const Routing& routing,
@@ -77,6 +106,13 @@ Tensor FusedExperts::run(Context& ctx, const Tensor& hidden, const Routing& rout
   }
   Tensor weights = index_rows(ctx, sample_weights, sorted.order);
   Groups groups = count_groups(ctx, sorted.values, shape_.experts);
+  // Rows of other ranks' experts are left out; here there are none, but the code does not know.
+  const bool masks = parallel_.experts.size > 1;
+  Tensor others;
+  if (masks) {
+    others = empty(ctx, {pairs, 1}, DType::boolean, Op::ge);
+    selected = mask_rows(ctx, selected, others, true);
+  }
 
   // torch.nn.utils.parametrize.cached() keeps what is folded until the layer is done.
   const Tensor gate_up = gate_up_lora_ ? gate_up_lora_->fold(ctx, gate_up_factors) : gate_up_->tensor;
@@ -85,6 +121,7 @@ Tensor FusedExperts::run(Context& ctx, const Tensor& hidden, const Routing& rout
     const Tensor rows = to(ctx, selected, gate_up.dtype());
     states = grouped_mm(ctx, rows, gate_up, groups.ends);
   }
+  if (masks) states = mask_rows(ctx, states, others, false);
   {
     const auto halves = split(ctx, states, {shape_.intermediate, shape_.intermediate}, -1);
     const Tensor activated = silu(ctx, halves[0]);
@@ -95,6 +132,7 @@ Tensor FusedExperts::run(Context& ctx, const Tensor& hidden, const Routing& rout
     const Tensor rows = to(ctx, states, down.dtype());
     states = grouped_mm(ctx, rows, down, groups.ends);
   }
+  if (masks) states = mask_rows(ctx, states, others, false);
   Tensor weighted;
   {
     const Tensor column = reshape(ctx, weights, {pairs, 1});

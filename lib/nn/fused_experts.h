@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "nn/router.h"
+#include "nn/expert_dispatch.h"
 
 namespace qlp {
 
@@ -18,16 +18,23 @@ class FusedExperts final : public Module {
   /// hidden [T, H]: every token goes through its experts, which share one kernel (grouped_mm_experts_forward in
   /// transformers/integrations/moe.py). No size depends on where the tokens go.
   Tensor forward(Context& ctx, const Tensor& hidden, const Routing& routing);
+  /// Each expert's features are cut over these ranks, and `shape` is that of a rank (moe_tp_experts).
+  void share(const RankGroup& group);
+  /// The experts are those of a rank, and tokens come and go (ep_dispatch_experts).
+  void spread(const ExpertParallel& parallel);
   /// Adapters on the stacks; gate and up, which are one stack, are adapted together.
   void adapt(std::optional<std::int64_t> gate_up_r, std::optional<std::int64_t> down_r, double scaling);
 
  private:
+  Tensor dispatch(Context& ctx, const Tensor& hidden, const Routing& routing);
   Tensor run(Context& ctx, const Tensor& hidden, const Routing& routing, const ParamLora::Factors& gate_up,
              const ParamLora::Factors& down);
 
   Parameter* gate_up_;  ///< [E, 2 I, H]
   Parameter* down_;     ///< [E, H, I]
   ExpertsShape shape_;
+  RankGroup group_;  ///< that shares each expert
+  ExpertParallel parallel_;
   std::unique_ptr<ParamLora> gate_up_lora_, down_lora_;
 };
 

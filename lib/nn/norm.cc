@@ -4,6 +4,7 @@
 
 #include "autograd/pointwise.h"
 #include "autograd/reduce.h"
+#include "tensor/collective.h"
 
 namespace qlp {
 namespace {
@@ -28,8 +29,18 @@ RmsNorm::RmsNorm(std::string name, std::int64_t width, NormKind kind, double eps
       eps_(eps),
       liger_(liger) {}
 
+/// ReplicatedWithGradAllReduce of transformers distributed/tensor_parallel.py, 5.24: in place, as often as the gradient
+/// is added to.
+void RmsNorm::hook_gain(const Context& ctx) {
+  const Tensor& gain = weight_->tensor;
+  if (group_.size == 1 || !ctx.grad_enabled || !gain.requires_grad() || (hooked_.defined() && hooked_.is(gain))) return;
+  hooked_ = gain;
+  register_post_accumulate_hook(gain, [this](Context& c) { all_reduce(c, group_, grad_of(hooked_), ReduceOp::sum); });
+}
+
 Tensor RmsNorm::forward(Context& ctx, const Tensor& input) {
   return call(ctx, input, [&](const Tensor& x) {
+    hook_gain(ctx);
     if (liger_) return liger_rms_norm(ctx, x, weight_->tensor, *liger_, {eps_, kind_ == NormKind::gemma ? 1.0 : 0.0});
     if (kind_ == NormKind::gemma) return gemma(ctx, x);
     Tensor variance;  // goes last

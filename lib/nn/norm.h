@@ -5,6 +5,7 @@
 
 #include "nn/liger.h"
 #include "nn/module.h"
+#include "tensor/work.h"
 
 namespace qlp {
 
@@ -20,13 +21,18 @@ class RmsNorm final : public Module {
   RmsNorm(std::string name, std::int64_t width, NormKind kind, double eps, std::optional<LigerNorm> liger);
   /// x [..., width]
   Tensor forward(Context& ctx, const Tensor& x);
+  /// Each rank of the group norms other heads: what each has of the gradient is summed where it is accumulated.
+  void sum_gradients(const RankGroup& group) { group_ = group; }
 
  private:
+  void hook_gain(const Context& ctx);
   Tensor gemma(Context& ctx, const Tensor& x);
   Parameter* weight_;
   NormKind kind_;
   double eps_;
   std::optional<LigerNorm> liger_;
+  RankGroup group_;
+  Tensor hooked_;  ///< the gain whose gradient is summed
 };
 
 }  // namespace qlp

@@ -14,7 +14,7 @@
 namespace qlp {
 
 /// The mesh over which a layer is cut, beside that of data parallelism.
-enum class LayerMesh : std::uint8_t { none, tp };
+enum class LayerMesh : std::uint8_t { none, tp, ep };
 
 struct Parameter {
   std::string name;  ///< fully qualified

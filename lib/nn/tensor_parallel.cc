@@ -7,12 +7,13 @@
 namespace qlp {
 
 Tensor enter(Context& ctx, const Tensor& x, const TensorParallel& parallel) {
-  return parallel.cuts_output() ? all_reduce_gradient(ctx, x, parallel.group()) : x;
+  if (parallel.cuts_output()) return all_reduce_gradient(ctx, x, parallel.group());
+  return parallel.style == TpStyle::rowwise_split_input ? cut_part(ctx, x, -1, parallel.group()) : x;
 }
 
 Tensor leave(Context& ctx, Tensor y, const TensorParallel& parallel) {
-  if (parallel.style == TpStyle::rowwise) return all_reduce_sum(ctx, y, parallel.group());
-  if (parallel.style == TpStyle::colwise_gather_output) return all_gather_last(ctx, y, parallel.group());
+  if (parallel.cuts_input()) return all_reduce_sum(ctx, y, parallel.group());
+  if (parallel.style == TpStyle::colwise_gather_output) return gather_parts(ctx, y, -1, parallel.group());
   return y;
 }
 

@@ -1,5 +1,6 @@
 // torch/optim/adagrad.py, torch 2.4 to 2.14.
 #include "optim/optimizer_state.h"
+#include "optim/whole_gradient.h"
 
 namespace qlp {
 namespace {
@@ -23,12 +24,14 @@ class AdagradOptimizer final : public StatefulOptimizer<AdagradState> {
   void step_group(Context& ctx, const std::vector<Entry>& entries) override {
     std::vector<Tensor> std, numerator;
     for (const auto& list : by_dtype(entries, [](const Entry& entry) { return entry.parameter->dtype(); })) {
+      const std::vector<Tensor> parameters = parameters_of(list);
+      cut_gradients(ctx, parameters, 2);  // addcmul_(sum, grad, grad)
       std::vector<Tensor> roots, scaled;
       for (const auto& [parameter, state] : list) roots.push_back(empty_like(ctx, state->sum, Op::foreach_sqrt));
       std = std::move(roots);
-      for (const auto& [parameter, state] : list)
-        scaled.push_back(empty_like(ctx, grad_of(*parameter), Op::foreach_mul));
+      for (const Tensor& parameter : parameters) scaled.push_back(like_gradient(ctx, parameter, Op::foreach_mul));
       numerator = std::move(scaled);
+      cut_gradients(ctx, parameters);  // of the scaled ones, in addcdiv_
       for (std::size_t i = 0; i < list.size(); ++i) update(ctx, list[i], std[i], numerator[i]);
     }
   }

@@ -36,6 +36,11 @@ class StatefulOptimizer : public Optimizer {
     const Tensor* parameter;
     State* state;
   };
+  static std::vector<Tensor> parameters_of(const std::vector<Entry>& entries) {
+    std::vector<Tensor> parameters;
+    for (const Entry& entry : entries) parameters.push_back(*entry.parameter);
+    return parameters;
+  }
   /// The parameters of one group that have a gradient.
   virtual void step_group(Context& ctx, const std::vector<Entry>& entries) = 0;
   /// The step function returns.

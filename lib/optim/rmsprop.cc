@@ -1,5 +1,6 @@
 // torch/optim/rmsprop.py, torch 2.4 to 2.14.
 #include "optim/optimizer_state.h"
+#include "optim/whole_gradient.h"
 
 namespace qlp {
 namespace {
@@ -17,6 +18,8 @@ class RmsPropOptimizer final : public StatefulOptimizer<RmsPropState> {
   void step_group(Context& ctx, const std::vector<Entry>& entries) override {
     for (const auto& [parameter, state] : entries)
       if (!state->square_avg.defined()) state->square_avg = state_like(ctx, *parameter);
+    const std::vector<Tensor> parameters = parameters_of(entries);
+    cut_gradients(ctx, parameters, 2);  // addcmul_(square_avg, grad, grad)
     std::vector<Tensor> avg;
     for (const auto& list : by_dtype(entries, [](const Entry& entry) { return entry.parameter->dtype(); })) {
       std::vector<Tensor> next;
@@ -24,6 +27,7 @@ class RmsPropOptimizer final : public StatefulOptimizer<RmsPropState> {
       avg = std::move(next);
       for (std::size_t i = 0; i < list.size(); ++i) update(ctx, list[i], avg[i]);
     }
+    cut_gradients(ctx, parameters);  // addcdiv_(parameter, grad, avg)
   }
 
   void update(Context& ctx, const Entry& entry, const Tensor& avg) const {

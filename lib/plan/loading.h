@@ -26,10 +26,10 @@ constexpr bool loads_in_parts(const ShardingPlan& plan) {
   return zero && zero->stage == 3;
 }
 
-/// transformers itself cuts the model while it loads, by fully_shard on a mesh that tensor parallelism shares
-/// (from_pretrained with a DistributedConfig of tp_size and fsdp_size; distributed/mixin.py, 5.24).
+/// transformers itself cuts the model while it loads, by fully_shard on a mesh that tensor or expert parallelism shares
+/// (from_pretrained with a DistributedConfig of tp_size, ep_size and fsdp_size; distributed/mixin.py, 5.24).
 inline bool shards_at_load(const JobSpec& job, const ShardingPlan& plan) {
-  return std::holds_alternative<Fsdp2>(plan) && job.cluster.mesh.tp > 1;
+  return std::holds_alternative<Fsdp2>(plan) && (job.cluster.mesh.tp > 1 || job.cluster.mesh.ep > 1);
 }
 
 /// The job's choice; where it leaves it open: rank 0 reads for all under FSDP (accelerate's RAM-efficient loading) and

@@ -40,7 +40,7 @@ class Writer {
                                  "parallelism of layers, stages or experts is set up where the model is loaded, by "
                                  "from_pretrained(..., distributed_config=DistributedConfig(...))",
                                  "cluster.mesh",
-                                 "give DistributedConfig tp_size and fsdp_size in the training script"));
+                                 "give DistributedConfig tp_size, ep_size and fsdp_size in the training script"));
     std::visit([&](const auto& options) { body(options); }, plan_.plan);
     cluster();
     if (has_errors(missing_)) return Unexpected{std::move(missing_)};

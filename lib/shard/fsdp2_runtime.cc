@@ -46,8 +46,9 @@ std::vector<Tensor> with_clones(Context& ctx, CausalLm& model) {
 
 }  // namespace
 
-Fsdp2Runtime::Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& preparation)
-    : preparation_(preparation), fully_shard_(options) {}
+Fsdp2Runtime::Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& preparation,
+                           const Fsdp2Options& of_experts)
+    : preparation_(preparation), fully_shard_(options, of_experts) {}
 
 void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
   const Scoped grad_mode(ctx.grad_enabled, false);
@@ -80,7 +81,7 @@ void Fsdp2Runtime::adopt_units(Context& ctx, CausalLm& model) {
     parts.embedding->untie();
     static_cast<Linear&>(*parts.head).untie();
   }
-  for (const Fsdp2Unit& unit : units) fully_shard_.adopt(ctx, unit.modules, unit.reshard_after_forward);
+  for (const Fsdp2Unit& unit : units) fully_shard_.adopt(ctx, unit.modules, unit.reshard_after_forward, unit.experts);
   fully_shard_.end(model);
   set_prefetch(model);
 }
@@ -211,7 +212,7 @@ Tensor Fsdp2Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& par
   const Scoped category(ctx.category, Category::workspace);
   const Scoped place(ctx.place, fully_shard_.options().cpu_offload ? Place::host : ctx.place);
   if (preparation_.ignored == Fsdp2Ignored::adapter) return qlp::clip_grad_norm(ctx, parameters, max_norm);
-  const ReduceNorm reduce = [axes = shard_axes()](Context& c, const Tensor& norm) {
+  const ReduceNorm reduce = [axes = shard_axes(LayerMesh::none)](Context& c, const Tensor& norm) {
     return summed_over_ranks(c, norm, axes);
   };
   if (fully_shard_.options().behaviour.reduces_norms_first) {

@@ -11,7 +11,8 @@ namespace qlp {
 
 class Fsdp2Runtime final : public ShardingRuntime {
  public:
-  Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& preparation);
+  /// `of_experts`: the mesh of those that expert parallelism spreads.
+  Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& preparation, const Fsdp2Options& of_experts = {});
 
   void place_model(Context&, CausalLm&) override {}  ///< moved unit by unit in prepare()
   std::vector<TrainedTensor> trained(CausalLm& model) override;
@@ -19,7 +20,9 @@ class Fsdp2Runtime final : public ShardingRuntime {
   void begin_micro_step(Context& ctx, bool sync) override;
   CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                          const Tensor& num_items, const RunOptions& options) override;
-  std::vector<RankGroup> shard_axes() const override { return {fully_shard_.options().group()}; }
+  std::vector<RankGroup> shard_axes(LayerMesh mesh) const override {
+    return {(mesh == LayerMesh::ep ? fully_shard_.of_experts() : fully_shard_.options()).group()};
+  }
   Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm) override;
   StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
 

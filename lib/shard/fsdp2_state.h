@@ -15,6 +15,7 @@ class Fsdp2State;
 /// FSDPStateContext and FSDPCommContext: what the states of a model share.
 struct Fsdp2Shared {
   Fsdp2Options options;
+  Fsdp2Options of_experts;  ///< that expert parallelism spreads
   Fsdp2Comm comm;
   std::vector<Fsdp2State*> states;  ///< the root first, then in the order of named_modules()
   Fsdp2State* forward_root = nullptr;

@@ -29,6 +29,10 @@ std::vector<Fsdp2Unit> fsdp2_units(CausalLm& model, const Fsdp2Preparation& prep
 std::vector<Fsdp2Unit> fsdp2_units_at_load(CausalLm& model, const ReshardAfterForward& of_layers) {
   CausalLmParts& parts = model.parts();
   std::vector<Fsdp2Unit> units;
+  model.visit([&](Module& module) {
+    if (module.kind() == ModuleKind::experts && module.own_parameters().front()->mesh == LayerMesh::ep)
+      units.push_back({{&module}, true, true});
+  });
   for (const auto& layer : parts.layers) units.push_back({{layer.get()}, of_layers});
   const bool tied = &parts.embedding->weight() == &parts.head->weight();
   if (!tied) units.push_back({{parts.embedding.get()}, true});

@@ -12,6 +12,7 @@ namespace qlp {
 struct Fsdp2Unit {
   std::vector<Module*> modules;
   ReshardAfterForward reshard_after_forward;
+  bool experts = false;  ///< on the mesh of expert parallelism
 };
 
 /// The root comes last.
@@ -19,7 +20,7 @@ std::vector<Fsdp2Unit> fsdp2_units(CausalLm& model, const Fsdp2Preparation& prep
                                    const Fsdp2Behaviour& behaviour);
 
 /// The same for transformers, by the plans of its models (base_model_fsdp_plan; distributed/fsdp.py, 5.24). A tied head
-/// is part of the root.
+/// is part of the root. Experts that ranks share come first.
 std::vector<Fsdp2Unit> fsdp2_units_at_load(CausalLm& model, const ReshardAfterForward& of_layers);
 
 }  // namespace qlp

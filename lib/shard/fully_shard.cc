@@ -44,14 +44,16 @@ void FullyShard::add(Context& ctx, const std::vector<Module*>& modules, const Re
     if (Fsdp2Param* earlier = shard_of(*parameter)) earlier->disown();
     params.emplace_back(ctx, *parameter, whole[i], shared_.options);
   }
-  add_state(modules, std::move(params), reshard);
+  add_state(modules, std::move(params), reshard, shared_.options);
 }
 
-void FullyShard::adopt(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard) {
+void FullyShard::adopt(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard,
+                       bool experts) {
+  const Fsdp2Options& options = experts ? shared_.of_experts : shared_.options;
   std::vector<Fsdp2Param> params;
   for (Parameter* parameter : managed_parameters(modules))
-    if (!shard_of(*parameter)) params.emplace_back(ctx, *parameter, shared_.options);
-  add_state(modules, std::move(params), reshard);
+    if (!shard_of(*parameter)) params.emplace_back(ctx, *parameter, options);
+  add_state(modules, std::move(params), reshard, options);
 }
 
 void FullyShard::pad_shards(Context& ctx) {
@@ -61,9 +63,9 @@ void FullyShard::pad_shards(Context& ctx) {
 }
 
 void FullyShard::add_state(const std::vector<Module*>& modules, std::vector<Fsdp2Param> params,
-                           const ReshardAfterForward& reshard) {
+                           const ReshardAfterForward& reshard, const Fsdp2Options& options) {
   std::unique_ptr<Fsdp2Group> group;
-  if (!params.empty()) group = std::make_unique<Fsdp2Group>(std::move(params), reshard, shared_.options, shared_.comm);
+  if (!params.empty()) group = std::make_unique<Fsdp2Group>(std::move(params), reshard, options, shared_.comm);
   if (group)
     for (Fsdp2Param& param : group->params()) shard_of_[&param.parameter()] = &param;
   states_.push_back(std::make_unique<Fsdp2State>(shared_, modules, std::move(group)));

@@ -14,11 +14,15 @@ namespace qlp {
 
 class FullyShard {
  public:
-  explicit FullyShard(const Fsdp2Options& options) { shared_.options = options; }
+  /// `of_experts`: of those that expert parallelism spreads.
+  explicit FullyShard(const Fsdp2Options& options, const Fsdp2Options& of_experts = {}) {
+    shared_.options = options, shared_.of_experts = of_experts;
+  }
   FullyShard(const FullyShard&) = delete;
   FullyShard& operator=(const FullyShard&) = delete;
 
   const Fsdp2Options& options() const { return shared_.options; }
+  const Fsdp2Options& of_experts() const { return shared_.of_experts; }
 
   /// The parameters of `root` as they are now; those that `ignored` says yes to are left alone.
   void begin(Module& root, const std::function<bool(const Parameter&)>& ignored);
@@ -28,7 +32,8 @@ class FullyShard {
   /// earlier group is cut once more.
   void add(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard);
   /// The same of parameters that are cut already; each belongs to the first group that takes it.
-  void adopt(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard);
+  void adopt(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard,
+             bool experts = false);
   /// lazy_init: shards that were made without padding get it.
   void pad_shards(Context& ctx);
   /// The whole parameters go, unless somebody else holds them. The last group added must be that of the root.
@@ -49,7 +54,7 @@ class FullyShard {
 
  private:
   void add_state(const std::vector<Module*>& modules, std::vector<Fsdp2Param> params,
-                 const ReshardAfterForward& reshard);
+                 const ReshardAfterForward& reshard, const Fsdp2Options& options);
   std::vector<Parameter*> managed_parameters(const std::vector<Module*>& modules) const;
 
   Fsdp2Shared shared_;

@@ -8,6 +8,11 @@
 
 namespace qlp {
 
+/// One place among ranks that share something.
+struct RankShare {
+  std::int64_t ranks = 1, rank = 0;
+};
+
 struct Rows {
   std::int64_t padded = 0;  ///< on all ranks alike
   std::int64_t own = 0;     ///< the last ranks have fewer, or none

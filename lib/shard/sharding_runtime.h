@@ -50,8 +50,9 @@ class ShardingRuntime {
   virtual double grad_norm(Context&) const { return 0; }
   /// Clips the gradients of `parameters` to `max_norm` and gives their norm.
   virtual Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm);
-  /// The axes of the mesh of data parallelism over which each rank has a part of the gradients.
-  virtual std::vector<RankGroup> shard_axes() const { return {}; }
+  /// The axes of the mesh of data parallelism over which each rank has a part of the gradients of parameters that are
+  /// on `mesh` too.
+  virtual std::vector<RankGroup> shard_axes(LayerMesh /*mesh*/) const { return {}; }
   /// Drops the gradients of `parameters`.
   virtual void zero_grad(Context&, const std::vector<Tensor>& parameters);
   /// The model as accelerator.get_state_dict() gives it for a FULL_STATE_DICT. Without `keeps` (ranks other than the

@@ -18,7 +18,8 @@ constexpr std::uint64_t kWarmupReserve = 1'288'490'189;  // 1.2 GiB; caching_all
 
 /// What this rank reads of a parameter.
 Shape read_shape(const Parameter& parameter, const LoadOptions& options) {
-  return parameter.shape.with(0, rows_of(parameter.shape[0], options.shards, options.shard).own);
+  const RankShare& share = parameter.mesh == LayerMesh::ep ? options.experts_cut : options.cut;
+  return parameter.shape.with(0, rows_of(parameter.shape[0], share.ranks, share.rank).own);
 }
 
 /// The linear layers, which every family's tensor parallel plan cuts.
@@ -59,24 +60,24 @@ void quantize(Context& ctx, Parameter& parameter, const Tensor& weight, WeightQu
 }
 
 /// Checkpoints hold a matrix for each expert and projection; transformers 5 stacks them, and joins gate and up, on the
-/// GPU (core_model_loading.py: MergeModulelist, Concatenate).
-Tensor stack_experts(Context& ctx, const Parameter& parameter, DType dtype) {
-  const std::int64_t experts = parameter.shape[0], parts = parameter.fused_parts;
-  const Shape stacked = parameter.shape.with(1, parameter.shape[1] / parts), single{stacked[1], stacked[2]};
+/// GPU (core_model_loading.py: MergeModulelist, Concatenate). A rank that has part of them reads no more than that.
+Tensor stack_experts(Context& ctx, const Shape& shape, std::int64_t parts, DType dtype) {
+  const Shape stacked = shape.with(1, shape[1] / parts), single{stacked[1], stacked[2]};
   std::vector<std::vector<Tensor>> matrices(static_cast<std::size_t>(parts));
   for (auto& of_part : matrices)
-    for (std::int64_t i = 0; i < experts; ++i) of_part.push_back(empty(ctx, single, dtype, Op::parameter));
+    for (std::int64_t i = 0; i < shape[0]; ++i) of_part.push_back(empty(ctx, single, dtype, Op::parameter));
   std::vector<Tensor> stacks;
   for (auto& of_part : matrices) {
     stacks.push_back(empty(ctx, stacked, dtype, Op::parameter));
     of_part.clear();
   }
-  return parts == 1 ? stacks.front() : empty(ctx, parameter.shape, dtype, Op::parameter);
+  return parts == 1 ? stacks.front() : empty(ctx, shape, dtype, Op::parameter);
 }
 
 void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& options, WeightQuantizer* quantizer) {
-  Tensor weight = parameter.fused_parts ? stack_experts(ctx, parameter, options.dtype)
-                                        : empty(ctx, read_shape(parameter, options), options.dtype, Op::parameter);
+  const Shape shape = read_shape(parameter, options);
+  Tensor weight = parameter.fused_parts ? stack_experts(ctx, shape, parameter.fused_parts, options.dtype)
+                                        : empty(ctx, shape, options.dtype, Op::parameter);
   fill_initial(ctx, parameter, weight);
   if (!parameter.quantize) {
     parameter.tensor = std::move(weight);

@@ -9,6 +9,7 @@
 #include "plan/stack_profile.h"
 #include "quant/quantize.h"
 #include "shard/parameter_cutter.h"
+#include "shard/rows.h"
 
 namespace qlp {
 
@@ -21,8 +22,7 @@ struct LoadOptions {
   /// Under LoadPath::host and through_gpu the weights of rank 0 stay in host memory; the other ranks of a node then
   /// hold them nowhere, because rank 0 sends them what they need.
   bool keeps_on_host = true;
-  std::int64_t shards = 1,
-               shard = 0;      ///< under LoadPath::sharded: into how many parts rows are cut, and this one's place
+  RankShare cut, experts_cut;  ///< under LoadPath::sharded: of all rows, and of those of experts that ranks share
   std::uint64_t capacity = 0;  ///< bytes of the GPU: the warm-up takes no more than 1.2 GiB less
   bool eight_bit = false;      ///< quantized weights are, which go to the host and back
 };

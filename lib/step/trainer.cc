@@ -101,8 +101,9 @@ void Trainer::make_optimizer(Context& ctx) {
     trained_.push_back(std::move(tensor));
   }
   for (auto& [mesh, tensors] : by_mesh_) {
-    tensors.axes = runtime_.shard_axes();
+    tensors.axes = runtime_.shard_axes(mesh);
     if (mesh == LayerMesh::tp) tensors.axes.push_back(options_.tensor_parallel);
+    if (mesh == LayerMesh::ep) tensors.axes.push_back(options_.expert_parallel);
   }
   std::vector<ParameterGroup> groups;
   for (auto* some : {&decaying, &others})

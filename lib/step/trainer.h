@@ -57,6 +57,7 @@ struct TrainerOptions {
   std::optional<EvaluationOptions> evaluation;
   bool evaluation_counts_items = true;       ///< the loss of evaluation is divided by a count too
   RankGroup tensor_parallel{MeshAxis::tp};   ///< ranks that share each layer, and its batch
+  RankGroup expert_parallel{MeshAxis::ep};   ///< ranks that share the experts of each layer
   RankGroup context_parallel{MeshAxis::cp};  ///< ranks that share each sequence
   PipelineOptions pipeline;
 };

@@ -185,4 +185,33 @@ TEST_CASE("estimate/communication: more ranks send more, up to the whole") {
   }
 }
 
+// Two sums forward, of attention and MLP, as in Megatron-LM (Shoeybi et al. 2019, figure 4); backward Megatron-LM has
+// two as well, and transformers one behind each of q, k, v, gate and up.
+TEST_CASE("estimate/communication: a layer that ranks share sums its activations seven times") {
+  const auto summed = [](std::int64_t layers) {
+    JobSpec job = two_ranks();
+    job.model.vocab_size = 132, job.model.num_hidden_layers = layers;
+    job.training.max_grad_norm = 0, job.training.bf16 = false;
+    job.cluster.mesh.tp = 2;
+    return payload(sent_under(job, {"single", Single{}}), Collective::all_reduce, MeshAxis::tp);
+  };
+  const std::uint64_t activations = 16 * 72 * 2;  // tokens, hidden size, bfloat16
+  const std::uint64_t norm = 2;                   // of the gradient of each weight
+  CHECK(summed(3) - summed(2) == 7 * (activations + norm));
+  CHECK(summed(2) == 2 * 7 * (activations + norm) + 2 * (activations + norm));  // of the tables too
+}
+
+// transformers distributed/tensor_parallel.py, ReplicatedWithGradAllReduce.
+TEST_CASE("estimate/communication: ranks that norm different heads sum the gradients of the gains") {
+  const auto summed = [](Family family) {
+    JobSpec job = two_ranks();
+    job.model = small_model(family);
+    job.model.vocab_size = 132;
+    job.cluster.mesh.tp = 2;
+    return payload(sent_under(job, {"single", Single{}}), Collective::all_reduce, MeshAxis::tp);
+  };
+  const std::uint64_t gains = 2 * 2 * 24 * 2;  // of q and k in two layers, in bfloat16
+  CHECK(summed(Family::qwen3) == summed(Family::llama) + gains);
+}
+
 }  // namespace qlp

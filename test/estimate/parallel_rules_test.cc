@@ -52,6 +52,36 @@ std::uint64_t held_after(const RankReport& report, const std::string& phase) {
   return 0;
 }
 
+std::uint64_t elements_of(const JobSpec& job) {
+  const auto run = dry_run(job, Single{}, 0);
+  REQUIRE(run);
+  return run->elements.total;
+}
+
+/// Elements that every rank has that shares the layers: norms and routers.
+std::uint64_t on_each_rank(const ModelSpec& m) {
+  const std::int64_t q = m.num_attention_heads * m.head_dim, kv = m.num_key_value_heads * m.head_dim;
+  const bool by_head = m.family == Family::qwen3 || m.family == Family::qwen3_moe;
+  std::int64_t elements = 5 * m.hidden_size;
+  if (by_head) elements += 4 * m.head_dim;
+  if (m.family == Family::olmo2) elements += 2 * (q + kv);
+  for (std::int64_t layer = 0; layer < m.num_hidden_layers; ++layer)
+    if (m.experts && m.experts->in_layer(layer)) elements += m.experts->num_experts * m.hidden_size;
+  return static_cast<std::uint64_t>(elements);
+}
+
+/// A Mixtral of two small layers, shared by two ranks.
+JobSpec small_mixtral() {
+  JobSpec job = two_layers();
+  ModelSpec& m = job.model;
+  m = {};
+  m.family = Family::mixtral;
+  m.hidden_size = 1024, m.intermediate_size = 2048, m.num_hidden_layers = 2, m.vocab_size = 32000;
+  m.num_attention_heads = 16, m.num_key_value_heads = 8, m.head_dim = 64, m.max_position_embeddings = 32768;
+  m.experts = ExpertSpec{.num_experts = 8, .num_experts_per_tok = 2, .intermediate_size = 2048};
+  return job;
+}
+
 std::string refusal_of(const JobSpec& job, const ShardingPlan& plan) {
   const auto run = dry_run(job, plan, 0);
   return run ? "" : run.error().front().code;
@@ -67,18 +97,17 @@ TEST_CASE("estimate/parallel_rules: tensor parallelism as transformers runs it")
 }
 
 TEST_CASE("estimate/parallel_rules: the ranks that share layers hold the model together") {
-  for (const Family family : {Family::llama, Family::mistral, Family::qwen2, Family::qwen3}) {
+  for (const Family family : {Family::llama, Family::mistral, Family::qwen2, Family::qwen3, Family::phi3, Family::olmo2,
+                              Family::mixtral, Family::qwen3_moe}) {
     CAPTURE(name_of(family));
     JobSpec job = small_job(small_model(family));
     job.model.vocab_size = 132;
-    const auto whole = dry_run(job, Single{}, 0);
+    const std::uint64_t whole = elements_of(job);
     job.cluster.world_size = job.cluster.mesh.tp = 2;
-    const auto part = dry_run(job, Single{}, 0);
-    REQUIRE(whole);
-    REQUIRE(part);
-    // Norms are on each rank.
-    const std::int64_t norms = 5 * job.model.hidden_size + (family == Family::qwen3 ? 4 * job.model.head_dim : 0);
-    CHECK(2 * part->elements.total - static_cast<std::uint64_t>(norms) == whole->elements.total);
+    CHECK(2 * elements_of(job) - on_each_rank(job.model) == whole);
+    if (!job.model.experts) continue;
+    job.cluster.mesh.ep = 2;  // whole experts, where it was a part of each
+    CHECK(2 * elements_of(job) - on_each_rank(job.model) == whole);
   }
 }
 
@@ -99,13 +128,75 @@ TEST_CASE("estimate/parallel_rules: LoRA's B is cut as the output features of it
   CHECK(refusal_of(job, Single{}) == "tp-row-adapter");
 }
 
-// As above, with tables of their own: the gradient of the embedding stays that of the whole table.
+// Korthikanti et al. 2022 ("Reducing Activation Recomputation in Large Transformer Models", equation 2): tensor
+// parallelism divides what attention and MLP keep inside, and leaves what is around them on every rank.
+TEST_CASE("estimate/parallel_rules: of the activations of a layer what is inside of attention and MLP is divided") {
+  const auto kept = [](std::int64_t tp) {
+    const auto after_forward = [&](std::int64_t layers) {
+      JobSpec job = two_layers();
+      job.model = llama_1b(layers);
+      job.training.bf16 = false;
+      job.cluster.world_size = job.cluster.mesh.tp = tp;
+      const RankReport report = play(job, 0);
+      return held_after(report, "micro1.forward") - held_after(report, "prepare");
+    };
+    return after_forward(3) - after_forward(2);
+  };
+  constexpr std::uint64_t kTokens = 512, kQ = 2048, kKv = 512, kInner = 8192, kHeads = 32;
+  // In bfloat16 q, k, v, what attention gives, gate, its activation, up and their product; in float32 a sum for each
+  // head and token.
+  constexpr std::uint64_t kInside = kTokens * (2 * (2 * kQ + 2 * kKv + 4 * kInner) + 4 * kHeads);
+  CHECK(kept(1) - kept(2) == kInside / 2);
+  CHECK(kept(2) - kept(4) == kInside / 4);
+}
+
+// As the first, with tables of their own: the gradient of the embedding stays that of the whole table.
 TEST_CASE("estimate/parallel_rules: an embedding is cut whether or not the head is tied to it") {
   JobSpec job = two_layers();
   job.model.tie_word_embeddings = false;
   const RankReport report = play(job, 0);
   CHECK(report.training_peak.figures.requested.count() == 3514646798);
   CHECK(held_after(report, "micro1.backward") == 1573691660);
+}
+
+// As above, with other optimizers, which cut that gradient for each of their operations.
+TEST_CASE("estimate/parallel_rules: optimizers take their part of the gradient of a cut embedding") {
+  JobSpec job = two_layers();
+  job.model.tie_word_embeddings = false;
+  for (const auto& [optimizer, peak] : {std::pair{"adagrad", 4039962978}, {"rmsprop", 3130323214}}) {
+    CAPTURE(optimizer);
+    job.training.optimizer = named_optimizer(optimizer);
+    CHECK(play(job, 0).training_peak.figures.requested.count() == static_cast<std::uint64_t>(peak));
+  }
+}
+
+// As above. Outputs that ranks join: OLMo 2 of two layers.
+TEST_CASE("estimate/parallel_rules: a family that joins its heads keeps its attention whole") {
+  JobSpec job = two_layers();
+  ModelSpec& m = job.model;
+  m = {};
+  m.family = Family::olmo2;
+  m.hidden_size = 4096, m.intermediate_size = 11008, m.num_hidden_layers = 2, m.vocab_size = 100352;
+  m.num_attention_heads = m.num_key_value_heads = 32, m.head_dim = 128, m.max_position_embeddings = 4096;
+  CHECK(play(job, 0).training_peak.figures.requested.count() == 6562546190);
+  // "The size of tensor a (4096) must match the size of tensor b (2048) at non-singleton dimension 2"
+  job.adapter = AdapterSpec{.r = 8, .target_modules = {"q_proj", "up_proj"}};
+  CHECK(refusal_of(job, Single{}) == "tp-joined-adapter");
+}
+
+// As above; with expert parallelism as if the routers sent tokens evenly.
+TEST_CASE("estimate/parallel_rules: experts cut, spread, and spread beside FSDP2, as transformers runs them") {
+  JobSpec job = small_mixtral();
+  CHECK(play(job, 0).training_peak.figures.requested.count() == 912433422);
+  job.cluster.mesh.ep = 2;
+  CHECK(play(job, 0).training_peak.figures.requested.count() == 840605966);
+  job.cluster.mesh.tp = 1;
+  const auto beside = dry_run(job, Fsdp2{}, 0);
+  REQUIRE(beside);
+  CHECK(rank_report(*beside, 0, false).training_peak.figures.requested.count() == 899059058);
+  job.cluster.mesh = {.tp = 2};
+  job.adapter = AdapterSpec{.r = 8, .target_modules = {"q_proj", "v_proj"}};
+  CHECK(play(job, 0).training_peak.figures.requested.count() == 419608972);
 }
 
 // As above, with r 8 on q_proj, k_proj and v_proj.
@@ -187,5 +278,14 @@ TEST_CASE("estimate/parallel_rules: what is not planned is refused with the reas
   CHECK(refusal_of(job, Single{}) == "tp-stack");
   job = two_layers();
   job.cluster.mesh = {.ep = 2};
-  CHECK(refusal_of(job, Single{}) == "ep");
+  CHECK(refusal_of(job, Fsdp2{}) == "ep-dense");
+  job = small_mixtral();
+  job.cluster.mesh = {.tp = 2, .ep = 2};
+  CHECK(refusal_of(job, Single{}).empty());
+  CHECK(refusal_of(job, Zero{}) == "ep-plan");
+  job.model.experts->num_experts = 7;
+  CHECK(refusal_of(job, Single{}) == "ep-does-not-divide");
+  job.cluster.mesh = {.ep = 2};
+  job.model.experts->num_experts = 8;
+  CHECK(refusal_of(job, Single{}) == "ep-mesh");
 }
