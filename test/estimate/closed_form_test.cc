@@ -12,6 +12,7 @@
 #include "estimate/small_jobs.h"
 #include "model/parameter_count.h"
 #include "plan/catalogue.h"
+#include "plan/stack_profile.h"
 
 namespace qlp {
 namespace {
@@ -93,12 +94,15 @@ class Grid {
 
   int check(const JobSpec& job, const std::string& method) {
     int ran = 0;
+    std::vector<StackVersions> stacks;
+    for (const StackVersions& versions : versions_)
+      if (StackProfile(versions).knows(job.model.family)) stacks.push_back(versions);
     ++calls_;  // plans are a multiple of the stacks, perhaps: each shall meet all of them
     for (std::size_t i = 0; i < plans_.size(); ++i) {
       if (stacks_ == Stacks::in_turn)
-        ran += runs(job, plans_[i], versions_[(i + calls_) % versions_.size()], method);
+        ran += runs(job, plans_[i], stacks[(i + calls_) % stacks.size()], method);
       else
-        for (const StackVersions& versions : versions_) ran += runs(job, plans_[i], versions, method);
+        for (const StackVersions& versions : stacks) ran += runs(job, plans_[i], versions, method);
     }
     return ran;
   }
