@@ -34,11 +34,11 @@ Zero3Gradients::Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3
     std::vector<Tensor> parts;
     std::int64_t start_in_group = 0;
     for (const Zero3Param* param : groups[i]) {
-      const std::int64_t numel = param->partition_numel();
-      parts.push_back(flat_.flat(start, numel));
-      const Tensor master = options.offload_optimizer ? masters[i].flat(start_in_group, numel) : Tensor();
+      const std::int64_t own = param->partition_numel();
+      parts.push_back(flat_.flat(start, own));
+      const Tensor master = options.offload_optimizer ? masters[i].flat(start_in_group, own) : Tensor();
       kept_[param] = {.part = parts.back(), .master = master, .group = i, .arrived = {}};
-      start += numel, start_in_group += numel;
+      start += own, start_in_group += own;
     }
     parts_.push_back(std::move(parts));
     for (Zero3Param* param : groups[i]) add_hook(ctx, *param);
