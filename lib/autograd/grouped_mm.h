@@ -9,7 +9,7 @@ namespace qlp {
 /// int32, with weight [E, N, K] give [S, N].
 Tensor grouped_mm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& offsets);
 
-/// torch.baddbmm: stack [E, N, K] + left [E, N, R] x right [E, R, K], whose stack is frozen.
-Tensor add_products(Context& ctx, const Tensor& stack, const Tensor& left, const Tensor& right);
+/// torch.baddbmm: stack [E, N, K] + alpha * left [E, N, R] x right [E, R, K], whose stack is frozen.
+Tensor add_products(Context& ctx, const Tensor& stack, const Tensor& left, const Tensor& right, double alpha);
 
 }  // namespace qlp

@@ -4,9 +4,11 @@
 #include <bit>
 
 #include "autograd/record.h"
+#include "tensor/compute.h"
 #include "tensor/cub_scratch.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
+#include "tensor/reference_kernels.h"
 
 namespace qlp {
 namespace {
@@ -23,6 +25,8 @@ struct TopkBackward final : Node {
     const Tensor at = indices.unpack(ctx);
     Grads out;
     out.push_back(empty(ctx, source, grads[0].dtype(), Op::zeros));
+    if (auto* kernels = reference_kernels(ctx, out[0]))
+      kernels->scatter_last(array_of(out[0]), array_of(grads[0]), array_of(at));
     return out;
   }
   void release() override { indices.release(); }
@@ -45,10 +49,11 @@ struct IndexBackward final : Node {
   SavedTensor index;
   Shape source;
   DType dtype = DType::float32;
-  Grads backward(Context& ctx, Grads&) override {
+  Grads backward(Context& ctx, Grads& grads) override {
     const Tensor at = index.unpack(ctx);
     Grads out;
     out.push_back(empty(ctx, source, dtype, Op::index_put));
+    scatter_rows(ctx, out[0], grads[0], at);
     index_put_scratch(ctx, source[0], at.numel());
     return out;
   }
@@ -87,13 +92,14 @@ struct SumBackward final : Node {
   int dim = 0;
   Grads backward(Context& ctx, Grads& grads) override {
     Grads out;
-    if (grads[0].dtype() != dtype) {
-      out.push_back(empty(ctx, source, dtype, Op::to_copy));
-      return out;
-    }
     Strides strides = contiguous_strides(source.with(dim, 1));
     strides[static_cast<std::size_t>(dim)] = 0;
     out.push_back(grads[0].strided(source, strides));
+    if (grads[0].dtype() != dtype) {
+      const Tensor cast = empty(ctx, source, dtype, Op::to_copy);
+      copy_into(ctx, cast, out[0]);
+      out[0] = cast;
+    }
     return out;
   }
 };
@@ -103,6 +109,7 @@ Tensor sum_over(Context& ctx, const Tensor& a, int dim, const Shape& shape, DTyp
   if (node) node->source = a.shape(), node->dtype = a.dtype(), node->dim = dim;
   Tensor out = empty(ctx, shape, dtype, Op::sum);
   reduction_scratch(ctx, a, 1U << static_cast<unsigned>(dim), Op::sum);
+  compute(ctx, Reduce::sum, out.view(a.shape().with(dim, 1)), a);
   set_history(out, node);
   return out;
 }
@@ -116,11 +123,18 @@ struct DivInPlaceBackward final : Node {
     Grads out(2);
     if (wants(1)) {  // -grad * ((self / other) / other); C++ evaluates the factors from the right
       const Tensor once = empty_like(ctx, self, Op::div);
+      compute(ctx, Binary::div, once, self, other);
       const Tensor twice = empty_like(ctx, once, Op::div);
+      compute(ctx, Binary::div, twice, once, other);
       const Tensor negative = empty_like(ctx, grads[0], Op::neg);
+      compute(ctx, Unary::neg, negative, grads[0]);
       out[1] = empty_like(ctx, negative, Op::mul);
+      compute(ctx, Binary::mul, out[1], negative, twice);
     }
-    if (wants(0)) out[0] = empty_like(ctx, grads[0], Op::div);
+    if (wants(0)) {
+      out[0] = empty_like(ctx, grads[0], Op::div);
+      compute(ctx, Binary::div, out[0], grads[0], other);
+    }
     return out;
   }
   void release() override { divisor.release(), original.release(); }
@@ -133,6 +147,8 @@ TopK topk(Context& ctx, const Tensor& a, std::int64_t k) {
   if (node) node->source = a.shape();
   const Shape shape = a.shape().with(-1, k);
   TopK out{empty(ctx, shape, a.dtype(), Op::topk), empty(ctx, shape, DType::int64, Op::topk)};
+  if (auto* kernels = reference_kernels(ctx, a))
+    kernels->topk(array_of(out.values), array_of(out.indices), array_of(a));
   set_history(out.values, node);
   if (node) node->indices.save_result(ctx, out.indices);
   return out;
@@ -143,6 +159,7 @@ Sorted sort(Context& ctx, const Tensor& a) {
   Sorted out{int64s(ctx, count, Op::sort), int64s(ctx, count, Op::sort)};
   const Tensor range = int64s(ctx, count, Op::arange);
   constexpr int kAllBits = 64;
+  if (auto* kernels = reference_kernels(ctx, a)) kernels->sort(array_of(out.values), array_of(out.order), array_of(a));
   if (count > kSmallSort) scratch(ctx, sort_pairs_bytes(count, kAllBits, ctx.device.traits()), Op::sort);
   return out;
 }
@@ -154,6 +171,7 @@ Tensor index_rows(Context& ctx, const Tensor& a, const Tensor& index) {
     node->index.save(ctx, index);
   }
   Tensor out = empty(ctx, a.shape().with(0, index.numel()), a.dtype(), Op::index);
+  gather_rows(ctx, out, a, index);
   set_history(out, node);
   return out;
 }
@@ -188,8 +206,13 @@ Tensor div_in_place(Context& ctx, const Tensor& a, const Tensor& b) {
   const auto node = record<DivInPlaceBackward>(ctx, a, b);
   if (node) {
     node->divisor.save(ctx, b);
-    if (node->wants(1)) node->original.save(ctx, empty_like(ctx, a, Op::clone));
+    if (node->wants(1)) {
+      const Tensor original = empty_like(ctx, a, Op::clone);
+      copy_into(ctx, original, a);
+      node->original.save(ctx, original);
+    }
   }
+  compute(ctx, Binary::div, a, a, b);
   Tensor out = a.alias();
   set_history(out, node);
   return out;

@@ -47,25 +47,34 @@ void check_plan(const JobSpec& job, const ShardingPlan& plan, Refusals& refusals
     refusals.add_if(load_path(job, plan) == LoadPath::through_gpu,
                     "4-bit weights that the first rank alone has read, and nobody sends under FSDP2", "model.loading",
                     "set loading to gpu");
-  refusals.add_if(job.training.fp16 && !std::holds_alternative<Single>(plan), "float16 over several ranks",
-                  "training.fp16", "use bf16");
+  // Each rank would find overflow for itself, and leave the others a step behind.
+  const bool whole = std::holds_alternative<Single>(plan) || std::holds_alternative<Ddp>(plan);
+  refusals.add_if(job.training.fp16 && !whole, "float16 with gradients in parts", "training.fp16", "use bf16");
+}
+
+/// What has no kernels there, or NCCL cannot send.
+void check_on_gpu(const JobSpec& job, const ShardingPlan& plan, Refusals& refusals) {
+  constexpr const char* kHint = "verify it with --device cpu";
+  refusals.add_if(job.model.experts.has_value(), "mixtures of experts on GPUs", "model", kHint);
+  refusals.add_if(job.quantization && job.quantization->eight_bit(), "LLM.int8 on GPUs", "quantization", kHint);
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  refusals.add_if(fsdp2 && fsdp2->cpu_offload, "FSDP2 with cpu_offload on GPUs, whose norms are summed on the host",
+                  "plans", kHint);
 }
 
 }  // namespace
 
-Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan) {
+Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan, VerifyDevice device) {
   Refusals refusals;
   const TrainingSpec& training = job.training;
   const Mesh& mesh = job.cluster.mesh;
   refusals.add_if(mesh.tp > 1 || mesh.cp > 1 || mesh.pp > 1 || mesh.ep > 1, "parallelism beside that over data",
                   "cluster", "use a mesh of data parallel ranks");
-  refusals.add_if(job.model.experts.has_value(), "mixtures of experts", "model", "use a dense model");
   refusals.add_if(job.model.rope == RopeKind::longrope, "longrope's frequencies", "model", "use a model without");
-  refusals.add_if(training.evaluation.has_value(), "evaluation", "training.evaluation", "leave it out");
-  refusals.add_if(training.saves_model, "saving", "training", "leave it out");
   refusals.add_if(!computes(training.optimizer.kind), training.optimizer.name, "training.optimizer",
                   "use adamw_torch, adamw_8bit, or another of torch's own");
   check_plan(job, plan, refusals);
+  if (device != VerifyDevice::cpu) check_on_gpu(job, plan, refusals);
   return refusals.found;
 }
 

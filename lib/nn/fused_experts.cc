@@ -7,14 +7,20 @@
 #include "autograd/parallel.h"
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
+#include "tensor/compute.h"
 #include "tensor/cub_scratch.h"
 #include "tensor/factories.h"
+#include "tensor/reference_kernels.h"
 
 namespace qlp {
 namespace {
 
 /// The gradient of a row of pairs is scattered back to tokens by the number of the pair over top_k.
-Tensor token_of_pair(Context& ctx, const Tensor& order) { return empty_like(ctx, order, Op::div); }
+Tensor token_of_pair(Context& ctx, const Tensor& order, std::int64_t top_k) {
+  Tensor tokens = empty_like(ctx, order, Op::div);
+  if (auto* kernels = reference_kernels(ctx, tokens)) kernels->divide(array_of(tokens), array_of(order), top_k);
+  return tokens;
+}
 
 struct Groups {
   Tensor keys, counts, ends;  ///< what the source names histc_input, tokens_per_expert, offsets
@@ -23,9 +29,12 @@ struct Groups {
 Groups count_groups(Context& ctx, const Tensor& sorted, std::int64_t experts) {
   Groups groups;
   groups.keys = empty_like(ctx, sorted, DType::int32, Op::to_copy);
+  copy_into(ctx, groups.keys, sorted);
   groups.counts = empty(ctx, {experts}, DType::int32, Op::histc);
   groups.ends = empty(ctx, {experts}, DType::int32, Op::cumsum);
   scratch(ctx, scan_bytes(experts, DType::int32, ctx.device.traits()), Op::cumsum);
+  if (auto* kernels = reference_kernels(ctx, groups.keys))
+    kernels->count_groups(array_of(groups.counts), array_of(groups.ends), array_of(groups.keys));
   return groups;
 }
 
@@ -33,6 +42,8 @@ Groups count_groups(Context& ctx, const Tensor& sorted, std::int64_t experts) {
 Tensor inverse(Context& ctx, const Tensor& order) {
   Tensor inverted = empty_like(ctx, order, Op::empty_like);
   const Tensor range = empty_like(ctx, order, Op::arange);
+  fill_range(ctx, range);
+  scatter_rows(ctx, inverted, range, order);
   return inverted;
 }
 
@@ -101,7 +112,7 @@ Tensor FusedExperts::run(Context& ctx, const Tensor& hidden, const Routing& rout
   Sorted sorted = sort(ctx, routing.indices.view({pairs}));
   Tensor selected;
   {
-    const Tensor of_token = token_of_pair(ctx, sorted.order);
+    const Tensor of_token = token_of_pair(ctx, sorted.order, top_k);
     selected = index_rows(ctx, hidden, of_token);
   }
   Tensor weights = index_rows(ctx, sample_weights, sorted.order);

@@ -38,7 +38,7 @@ ParamLora::Factors ParamLora::activate_stack(Context& ctx) {
 }
 
 Tensor ParamLora::fold(Context& ctx, const Factors& factors) {
-  return add_products(ctx, base_->tensor, factors.left, factors.right);
+  return add_products(ctx, base_->tensor, factors.left, factors.right, scaling_);
 }
 
 Tensor ParamLora::activate_matrix(Context& ctx) {

@@ -6,16 +6,22 @@
 #include "autograd/views.h"
 #include "quant/replace_data.h"
 #include "tensor/arithmetic.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
+#include "tensor/reference_kernels.h"
 
 namespace qlp {
 namespace {
 
+constexpr double kMost = 127;         // of an int8 in use
 constexpr std::int64_t kAligned = 4;  // what cuBLASLt asks of the inner dimension (backends/cuda/ops.py)
 
 Tensor cast(Context& ctx, const Tensor& tensor, DType dtype) {
-  return tensor.dtype() == dtype ? tensor : empty_like(ctx, tensor, dtype, Op::to_copy);
+  if (tensor.dtype() == dtype) return tensor;
+  Tensor out = empty_like(ctx, tensor, dtype, Op::to_copy);
+  copy_into(ctx, out, tensor);
+  return out;
 }
 
 /// MatMul8bitLt.backward: the weight in the dtype of the input, scaled in place.
@@ -33,7 +39,10 @@ struct MatMul8bitLtBackward final : Node {
     {
       const Scoped category(ctx.category, Category::workspace);
       dense = empty_like(ctx, weight.data, input.dtype(), Op::to_copy);
+      copy_into(ctx, dense, weight.data);
       const Tensor scales = empty(ctx, {shape[0], 1}, DType::float32, Op::mul);
+      compute(ctx, Unary::mul, scales, weight.state->absmax.view({shape[0], 1}), 1 / kMost);
+      compute(ctx, Binary::mul, dense, dense, scales);
     }
     const Tensor rows = cast(ctx, grad, input.dtype());
     out[0] = gemm(ctx, {rows}, {dense}, input.dtype()).view(grad.shape().with(-1, shape[1]));
@@ -51,6 +60,8 @@ QuantizedRows quantize_rows(Context& ctx, const Tensor& half, double threshold) 
   QuantizedRows out;
   out.scales = empty(ctx, {half.size(0)}, DType::float32, Op::quantize_blockwise);
   out.values = empty_like(ctx, half, DType::int8, Op::quantize_blockwise);
+  if (auto* kernels = reference_kernels(ctx, half))
+    kernels->quantize_rows_8bit(array_of(out.values), array_of(out.scales), array_of(half));
   if (threshold <= 0) return out;
   Tensor absolute = empty_like(ctx, half, Op::abs);
   const Tensor outliers = empty_like(ctx, half, DType::boolean, Op::ge);
@@ -69,19 +80,24 @@ Tensor integer_product(Context& ctx, const Tensor& values, const EightBitWeight&
   Tensor out = empty(ctx, {rows, out_features}, DType::int32, Op::mm);
   if (k % kAligned == 0) {
     multiply(ctx, rows, out_features, k, DType::int8);
+    if (Kernels* kernels = ctx.kernels(out))
+      kernels->gemm(ctx.stream, array_of(out), array_of(values), array_of(weight.data.transpose(0, 1)), 1, 0);
     return out;
   }
   const Tensor a = cast(ctx, values, DType::float32), b = cast(ctx, weight.data, DType::float32);
   Tensor product = gemm(ctx, {a}, {.tensor = b, .turned = true}, DType::float32);
   const Tensor converted = cast(ctx, product, DType::int32);
+  copy_into(ctx, out, converted);
   return out;
 }
 
 /// int8_scaled_mm: integers, what the kernel makes of them in float16, and that in the dtype of the input.
-Tensor scaled_product(Context& ctx, const Tensor& values, const EightBitWeight& weight, DType dtype) {
+Tensor scaled_product(Context& ctx, const QuantizedRows& rows, const EightBitWeight& weight, DType dtype) {
   const Scoped category(ctx.category, Category::workspace);
-  const Tensor integers = integer_product(ctx, values, weight);
+  const Tensor integers = integer_product(ctx, rows.values, weight);
   const Tensor half = empty_like(ctx, integers, DType::float16, Op::dequantize_blockwise);
+  compute(ctx, Binary::mul, half, integers, weight.state->absmax, 1 / (kMost * kMost));
+  compute(ctx, Binary::mul, half, half, rows.scales.view({rows.scales.numel(), 1}));
   const Scoped result(ctx.category, Category::activations);
   return cast(ctx, half, dtype);
 }
@@ -92,7 +108,7 @@ Tensor product(Context& ctx, const Tensor& x, const EightBitWeight& weight, doub
     const Scoped category(ctx.category, Category::workspace);
     rows = quantize_rows(ctx, cast(ctx, x, DType::float16), threshold);
   }
-  return scaled_product(ctx, rows.values, weight, x.dtype());
+  return scaled_product(ctx, rows, weight, x.dtype());
 }
 
 }  // namespace
@@ -105,6 +121,7 @@ Tensor linear_8bit(Context& ctx, const Tensor& x, const EightBitWeight& weight, 
     const Scoped no_grad(ctx.grad_enabled, false);
     const Tensor rows = contiguous(ctx, x).view({x.numel() / x.size(-1), x.size(-1)});
     out = product(ctx, rows, weight, threshold).view(x.shape().with(-1, weight.state->shape[0]));
+    if (bias.defined()) compute(ctx, Binary::add, out, out, bias);  // by the kernel of the product
     if (node) node->weight = weight, node->input = rows;
   }
   set_history(out, node);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -15,7 +16,10 @@ constexpr std::int64_t kRunFirst = 2;
 /// torch.cat or np.concatenate along the first dimension.
 Tensor joined(Context& ctx, const Tensor& a, const Tensor& b) {
   const Scoped place(ctx.place, a.storage().place());
-  return empty(ctx, a.shape().with(0, a.size(0) + b.size(0)), a.dtype(), Op::cat);
+  Tensor out = empty(ctx, a.shape().with(0, a.size(0) + b.size(0)), a.dtype(), Op::cat);
+  copy_into(ctx, out.narrow(0, 0, a.size(0)), a);
+  copy_into(ctx, out.narrow(0, a.size(0), b.size(0)), b);
+  return out;
 }
 
 /// accelerator.gather_for_metrics
@@ -43,7 +47,11 @@ class Container {
   void to_numpy(Context& ctx) {
     if (!tensors_.defined()) return;
     Tensor array = to_host(ctx, tensors_);
-    if (array.dtype() == DType::bfloat16) array = empty_like(ctx, array, DType::float32, Op::to_copy);
+    if (array.dtype() == DType::bfloat16) {
+      const Tensor wide = empty_like(ctx, array, DType::float32, Op::to_copy);
+      copy_into(ctx, wide, array);
+      array = wide;
+    }
     arrays_ = arrays_.defined() ? joined(ctx, arrays_, array) : std::move(array);
     tensors_.reset();
   }
@@ -75,7 +83,11 @@ void evaluation_loop(Context& ctx, const EvaluationOptions& options, const Predi
     const bool runs = batch <= kRunFirst || batch == window;
     latest = runs ? predict(ctx) : remade(ctx, shapes, Place::device);
     if (batch == 1) shapes = remade(ctx, latest, Place::meta);
-    latest.loss = gathered(ctx, empty(ctx, {options.batch_size}, latest.loss.dtype(), Op::clone), options.group);
+    {
+      const Tensor repeated = empty(ctx, {options.batch_size}, latest.loss.dtype(), Op::clone);
+      copy_into(ctx, repeated, latest.loss);
+      latest.loss = gathered(ctx, repeated, options.group);
+    }
     losses.add(ctx, latest.loss);
     if (options.keeps_predictions) {
       compare_shapes(ctx, latest.labels, options.group);

@@ -2,10 +2,11 @@
 #pragma once
 
 #include "tensor/kernels.h"
+#include "tensor/reference_kernels.h"
 
 namespace qlp {
 
-class CpuKernels final : public Kernels {
+class CpuKernels final : public Kernels, public ReferenceKernels {
  public:
   // cpu_fill.cc
   void fill(StreamId stream, const Array& out, double value) override;
@@ -65,6 +66,15 @@ class CpuKernels final : public Kernels {
   void adamw_8bit(StreamId stream, const Array& parameter, const Array& grad, const Array& exp_avg,
                   const Blockwise& first, const Array& exp_avg_sq, const Blockwise& second,
                   const AdamWNumbers& numbers) override;
+  // cpu_routing.cc
+  void topk(const Array& values, const Array& indices, const Array& x) override;
+  void scatter_last(const Array& out, const Array& values, const Array& indices) override;
+  void sort(const Array& values, const Array& order, const Array& x) override;
+  void divide(const Array& out, const Array& x, std::int64_t divisor) override;
+  void count_groups(const Array& counts, const Array& ends, const Array& keys) override;
+  void grouped_gemm(const Array& out, const Array& a, const Array& b, const Array& ends) override;
+  void grouped_outer(const Array& out, const Array& a, const Array& b, const Array& ends) override;
+  void quantize_rows_8bit(const Array& out, const Array& scales, const Array& x) override;
 };
 
 }  // namespace qlp

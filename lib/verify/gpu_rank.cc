@@ -183,7 +183,7 @@ bool run_gpu_rank(const VerifyRequest& request, const GpuRankOptions& options, R
   };
   try {
     if (!channel.tell(RankHello{options.rank})) return false;
-    const Diagnostics refusals = check_can_compute(request.job, request.plan.plan);
+    const Diagnostics refusals = check_can_compute(request.job, request.plan.plan, request.device);
     if (!refusals.empty()) throw refusals;
     return channel.tell(GpuRank(request, options, channel).run());
   } catch (const LauncherGone&) {
