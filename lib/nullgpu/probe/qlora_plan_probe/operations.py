@@ -250,8 +250,8 @@ class Operations:
         return out
 
     def _fill(self, tensor, value):
-        if is_small(tensor) or not tensor.is_floating_point():
-            self._values.put(tensor, Uniform(value))
+        known = is_small(tensor) or not tensor.is_floating_point()
+        self._values.put(tensor, Uniform(value) if known else None)
         return tensor
 
     def _masked_fill(self, tensor, mask, value):

@@ -11,6 +11,7 @@ from . import library
 from .owners import Owners
 
 LARGEST = 1 << 20  # bytes of a tensor that is worked out
+_LARGEST_FLOAT = 1 << 16  # weights and their state are larger, and programs do not look at single elements of them
 _RUNS = 4096  # pieces of a tensor with gaps that are written one by one
 
 
@@ -113,7 +114,8 @@ class Values:
 
 
 def is_small(tensor):
-    return tensor.numel() * tensor.element_size() <= LARGEST
+    """Whether it is worked out."""
+    return tensor.numel() * tensor.element_size() <= (_LARGEST_FLOAT if tensor.is_floating_point() else LARGEST)
 
 
 def _span(tensor):
