@@ -49,7 +49,8 @@ TEST_CASE("estimate/eight_bit_rules: integers are for plans that keep weights wh
   CHECK(refused(job, "ddp").empty());
   CHECK(refused(job, "fsdp1-full-shard") == "int8-sharded");
   CHECK(refused(job, "fsdp2") == "int8-sharded");
-  CHECK(refused(job, "zero2") == "other");
+  CHECK(refused(job, "zero2").empty());
+  CHECK(refused(job, "zero3") == "other");
   JobSpec full = job;
   full.adapter.reset();
   CHECK(refused(full, "single") == "other");
