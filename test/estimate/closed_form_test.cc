@@ -1,5 +1,6 @@
 #include "estimate/closed_form.h"
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -309,6 +310,31 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by 
   }
 }
 
+TEST_CASE("estimate/closed_form: what ranks hold that share experts, or parts of each, equals the dry run") {
+  struct Case {
+    Mesh mesh;
+    std::int64_t world_size;
+    ShardingPlan plan;
+  };
+  const Fsdp2 hybrid{.hybrid = true, .dp_shard_size = 3};
+  const Case cases[] = {{{.tp = 2}, 2, Single{}},         {{.tp = 2, .ep = 2}, 2, Single{}},
+                        {{.tp = 2}, 6, Fsdp2{}},          {{.ep = 3}, 3, Fsdp2{}},
+                        {{.ep = 2}, 8, Fsdp2{}},          {{.tp = 2, .ep = 6}, 6, Fsdp2{}},
+                        {{.tp = 2, .ep = 2}, 6, Fsdp2{}}, {{.tp = 2, .ep = 2}, 12, hybrid}};
+  for (const Family family : kMixtures)
+    for (const Case& place : cases)
+      for (std::int64_t rank = 0; rank < place.world_size; ++rank) {
+        JobSpec job = small_job(small_model(family));
+        job.model.vocab_size = 132;
+        job.cluster.mesh = place.mesh, job.cluster.world_size = place.world_size;
+        const auto run = dry_run(job, place.plan, rank);
+        CAPTURE(describe(job, {"mesh", place.plan}, {place.world_size, rank}));
+        CAPTURE(place.mesh.ep);
+        REQUIRE(run);
+        CHECK(differences(held(*run), persistent_state(job, place.plan, rank)) == "");
+      }
+}
+
 TEST_CASE("estimate/closed_form: the textbook ledger") {
   constexpr LedgerEntry kTrained{.weights = 1000, .moments = 2};
   constexpr LedgerEntry kFrozen4bit{.weights = 1000, .bits = 4};
@@ -368,6 +394,36 @@ TEST_CASE("estimate/closed_form: parameters of Llama 2 7B with adapters, by form
   CHECK(count_parameters(job).trainable == 19'988'480);
   CHECK(count_parameters(job).total == parameter_count(llama) + 19'988'480);
   CHECK(in_tree().trainable == 19'988'480);
+}
+
+// Rajbhandari et al. 2020 ("ZeRO: Memory Optimizations Toward Training Trillion Parameter Models"), table 1: GB of
+// model states for 7.5 billion parameters, whose gradients (2 bytes each, here gone after the step) are taken off.
+TEST_CASE("estimate/closed_form: ZeRO keeps what its paper says, to the last digit of its table") {
+  struct Row {
+    std::int64_t ranks;
+    double of_stage[3];  ///< GB
+  };
+  constexpr Row kTable[] = {{4, {52.5, 41.3, 30}},
+                            {16, {35.6, 21.6, 7.5}},
+                            {64, {31.4, 16.6, 1.88}},
+                            {256, {30.4, 15.4, 0.47}},
+                            {1024, {30.1, 15.1, 0.12}}};
+  constexpr double kBillions = 7.5, kGradients = 2 * kBillions;
+  for (const Row& row : kTable)
+    for (int stage = 1; stage <= 3; ++stage) {
+      JobSpec job = small_job(llama_1b(16));
+      job.training.optimizer = named_optimizer("adamw_torch");
+      job.cluster.world_size = row.ranks;
+      const CategoryBytes held = persistent_state(job, Zero{.stage = stage}, 0);
+      const Bytes states = held[static_cast<std::size_t>(Category::parameters)] +
+                           held[static_cast<std::size_t>(Category::optimizer_state)];
+      const double per_parameter =
+          static_cast<double>(states.count()) / static_cast<double>(count_parameters(job).total);
+      const double gradients = stage == 1 ? kGradients : kGradients / static_cast<double>(row.ranks);
+      CAPTURE(stage);
+      CAPTURE(row.ranks);
+      CHECK(std::abs(kBillions * per_parameter - (row.of_stage[stage - 1] - gradients)) <= 0.05);
+    }
 }
 
 }  // namespace qlp
