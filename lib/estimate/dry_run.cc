@@ -57,7 +57,8 @@ EvaluationOptions evaluation_options(const JobSpec& job, std::int64_t ranks) {
   EvaluationOptions options;
   options.batch_size = spec.per_device_eval_batch_size;
   options.keeps_predictions = !spec.prediction_loss_only;
-  const std::int64_t all = ceil_div(ceil_div(spec.num_samples, ranks), spec.per_device_eval_batch_size);
+  const std::int64_t readers = ranks / job.cluster.mesh.tp;  // ranks that share layers see the same samples
+  const std::int64_t all = ceil_div(ceil_div(spec.num_samples, readers), spec.per_device_eval_batch_size);
   options.batches = spec.num_samples == 0 ? kAlike : all;
   options.accumulation = spec.eval_accumulation_steps.value_or(0);
   options.group = {MeshAxis::world, ranks};

@@ -199,6 +199,22 @@ void check_pipeline(Rules& rules, const ShardingPlan& plan) {
     rules.refuse("pp-fp16", "a scaled loss under pipeline parallelism is not planned yet", "mixed_precision: bf16");
 }
 
+/// What comes after training.
+void check_phases_of(Rules& rules, const ShardingPlan& plan) {
+  const JobSpec& job = rules.job;
+  const Mesh& mesh = job.cluster.mesh;
+  const bool whole_layers = mesh.tp > 1 && std::holds_alternative<Single>(plan) && !job.adapter && !job.model.experts;
+  if (job.training.saves_model && (mesh.pp > 1 || mesh.ep > 1 || (mesh.tp > 1 && !whole_layers)))
+    rules.refuse(
+        "mesh-phases",
+        "saving a model that is cut is planned for full fine-tunes under tensor parallelism alone, and not for "
+        "experts",
+        "leave training.save out");
+  if (job.training.evaluation && (mesh.cp > 1 || mesh.pp > 1 || mesh.ep > 1))
+    rules.refuse("mesh-phases", "evaluation of sequences, stages or experts that are shared is not planned yet",
+                 "leave training.evaluation out");
+}
+
 }  // namespace
 
 Diagnostics check_mesh(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
@@ -209,11 +225,7 @@ Diagnostics check_mesh(const JobSpec& job, const ShardingPlan& plan, const Stack
   if (mesh.tp > 1) check_tensor_parallel(rules, stack);
   if (mesh.tp > 1) check_data_parallel(rules, plan);
   if (mesh.pp > 1) check_pipeline(rules, plan);
-  if ((mesh.tp > 1 || mesh.pp > 1) && job.training.saves_model)
-    rules.refuse("mesh-phases", "saving a model that is cut is not planned yet", "leave training.save out");
-  if (mesh != Mesh{} && job.training.evaluation)
-    rules.refuse("mesh-phases", "evaluation of a model or sequence that is cut is not planned yet",
-                 "leave training.evaluation out");
+  check_phases_of(rules, plan);
   return std::move(rules.found);
 }
 

@@ -10,6 +10,7 @@
 #include "shard/ddp.h"
 #include "shard/fsdp1.h"
 #include "shard/fsdp2_runtime.h"
+#include "shard/tensor_parallel.h"
 #include "shard/zero.h"
 #include "shard/zero3.h"
 
@@ -17,6 +18,12 @@ namespace qlp {
 namespace {
 
 using Made = Result<std::unique_ptr<ShardingRuntime>>;
+
+Made single(const JobSpec& job) {
+  const RankGroup sharing{MeshAxis::tp, job.cluster.mesh.tp};
+  if (sharing.size > 1) return std::unique_ptr<ShardingRuntime>(std::make_unique<TensorParallelRuntime>(sharing));
+  return std::make_unique<ShardingRuntime>();
+}
 
 Made ddp(const JobSpec& job, const Ddp& plan, const StackProfile& stack) {
   const ReducerOptions options{.world_size = job.cluster.world_size,
@@ -57,7 +64,7 @@ Result<std::unique_ptr<ShardingRuntime>> make_runtime(const JobSpec& job, const 
   return std::visit(
       [&](const auto& chosen) -> Made {
         using Plan = std::decay_t<decltype(chosen)>;
-        if constexpr (std::is_same_v<Plan, Single>) return std::make_unique<ShardingRuntime>();
+        if constexpr (std::is_same_v<Plan, Single>) return single(job);
         if constexpr (std::is_same_v<Plan, Ddp>) return ddp(job, chosen, stack);
         if constexpr (std::is_same_v<Plan, Fsdp1>) return fsdp1(job, chosen, rank, stack);
         if constexpr (std::is_same_v<Plan, Fsdp2>) return fsdp2(job, chosen, rank, stack);

@@ -61,6 +61,7 @@ FusedExperts::FusedExperts(std::string name, const ExpertsShape& shape)
 void FusedExperts::share(const RankGroup& group) {
   group_ = group;
   gate_up_->mesh = down_->mesh = LayerMesh::tp;
+  gate_up_->cut_dim = 1, down_->cut_dim = 2;
 }
 
 void FusedExperts::spread(const ExpertParallel& parallel) {

@@ -20,6 +20,7 @@ void Linear::share(const TensorParallel& parallel) {
   parallel_ = parallel;
   if (parallel.style == TpStyle::none) return;
   for (const auto& parameter : own_parameters()) parameter->mesh = LayerMesh::tp;
+  if (parallel.cuts_input()) weight_->cut_dim = 1;
 }
 
 void Linear::tie(Parameter& shared) {

@@ -23,6 +23,7 @@ struct Parameter {
   bool trainable = true;
   bool quantize = false;              ///< stored in 4 or 8 bits once loaded
   LayerMesh mesh = LayerMesh::none;   ///< this is a rank's part of a tensor on that mesh
+  int cut_dim = 0;                    ///< and the dimension that is cut there
   std::int64_t fused_parts = 0;       ///< of a stack of experts: how many projections it joins
   Tensor tensor;                      ///< what the forward pass reads: whole, a view of a flat parameter, or a shard
   std::unique_ptr<QuantState> quant;  ///< of a quantized one

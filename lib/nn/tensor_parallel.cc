@@ -12,7 +12,9 @@ Tensor enter(Context& ctx, const Tensor& x, const TensorParallel& parallel) {
 }
 
 Tensor leave(Context& ctx, Tensor y, const TensorParallel& parallel) {
-  if (parallel.cuts_input()) return all_reduce_sum(ctx, y, parallel.group());
+  // Where nothing is recorded the libraries leave DTensor out, and sum in place.
+  if (parallel.cuts_input())
+    return ctx.grad_enabled ? all_reduce_sum(ctx, y, parallel.group()) : all_reduce_in_place(ctx, y, parallel.group());
   if (parallel.style == TpStyle::colwise_gather_output) return gather_parts(ctx, y, -1, parallel.group());
   return y;
 }

@@ -82,6 +82,25 @@ JobSpec small_mixtral() {
   return job;
 }
 
+/// Most that is requested in a phase.
+std::uint64_t peak_of(const RankReport& report, const std::string& phase) {
+  for (const PhaseReport& row : report.phases)
+    if (row.name == phase) return row.peak.requested.count();
+  FAIL("no phase " << phase);
+  return 0;
+}
+
+/// OLMo 2 of two layers, shared by two ranks.
+JobSpec two_layers_of_olmo2() {
+  JobSpec job = two_layers();
+  ModelSpec& m = job.model;
+  m = {};
+  m.family = Family::olmo2;
+  m.hidden_size = 4096, m.intermediate_size = 11008, m.num_hidden_layers = 2, m.vocab_size = 100352;
+  m.num_attention_heads = m.num_key_value_heads = 32, m.head_dim = 128, m.max_position_embeddings = 4096;
+  return job;
+}
+
 std::string refusal_of(const JobSpec& job, const ShardingPlan& plan) {
   const auto run = dry_run(job, plan, 0);
   return run ? "" : run.error().front().code;
@@ -172,16 +191,30 @@ TEST_CASE("estimate/parallel_rules: optimizers take their part of the gradient o
 
 // As above. Outputs that ranks join: OLMo 2 of two layers.
 TEST_CASE("estimate/parallel_rules: a family that joins its heads keeps its attention whole") {
-  JobSpec job = two_layers();
-  ModelSpec& m = job.model;
-  m = {};
-  m.family = Family::olmo2;
-  m.hidden_size = 4096, m.intermediate_size = 11008, m.num_hidden_layers = 2, m.vocab_size = 100352;
-  m.num_attention_heads = m.num_key_value_heads = 32, m.head_dim = 128, m.max_position_embeddings = 4096;
+  JobSpec job = two_layers_of_olmo2();
   CHECK(play(job, 0).training_peak.figures.requested.count() == 6562546190);
   // "The size of tensor a (4096) must match the size of tensor b (2048) at non-singleton dimension 2"
   job.adapter = AdapterSpec{.r = 8, .target_modules = {"q_proj", "up_proj"}};
   CHECK(refusal_of(job, Single{}) == "tp-joined-adapter");
+}
+
+// As above: evaluate() on batches of 8, then save_model(), which takes whole weights to the host one by one.
+TEST_CASE("estimate/parallel_rules: a model whose layers are shared is evaluated and saved as transformers does it") {
+  JobSpec job = two_layers_of_olmo2();
+  job.training.evaluation = EvaluationSpec{.num_samples = 16};
+  job.training.saves_model = true;
+  const RankReport report = play(job, 0);
+  CHECK(peak_of(report, "evaluation") == 7841866384);
+  CHECK(peak_of(report, "save") == 4519846404);
+
+  job = two_layers();
+  job.model.tie_word_embeddings = false;
+  job.training.evaluation = EvaluationSpec{.num_samples = 8};
+  CHECK(peak_of(play(job, 0), "evaluation") == 7228289360);
+  job.cluster.world_size = 4, job.training.evaluation->num_samples = 32;
+  const auto beside = dry_run(job, Fsdp2{}, 0);
+  REQUIRE(beside);
+  CHECK(peak_of(rank_report(*beside, 0, false), "evaluation") == 6783146320);
 }
 
 // As above; with expert parallelism as if the routers sent tokens evenly.

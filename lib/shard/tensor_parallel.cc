@@ -1,0 +1,38 @@
+#include "shard/tensor_parallel.h"
+
+#include "tensor/collective.h"
+#include "tensor/factories.h"
+
+namespace qlp {
+namespace {
+
+/// DTensor.full_tensor(): parts are gathered behind each other, and joined where that is not how they lie.
+Tensor full_tensor(Context& ctx, const Parameter& parameter, const RankGroup& group) {
+  const Scoped category(ctx.category, Category::gathered_weights);
+  const Tensor& part = parameter.tensor;
+  Tensor parts = empty(ctx, part.shape().with(0, part.size(0) * group.size), part.dtype(), Op::all_gather);
+  all_gather(ctx, group, parts, part);
+  if (parameter.cut_dim == 0) return parts;
+  const std::int64_t whole = part.size(parameter.cut_dim) * group.size;
+  return empty(ctx, part.shape().with(parameter.cut_dim, whole), part.dtype(), Op::cat);
+}
+
+}  // namespace
+
+/// gather_state_dict_for_save: every rank takes everything to the host, and all but the first drop it.
+StateDict TensorParallelRuntime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
+  std::vector<const Parameter*> names;
+  for (const Parameter* parameter : model.parameters()) names.push_back(parameter);
+  const Parameter& embedding = model.parts().embedding->weight();
+  if (&embedding == &model.parts().head->weight()) names.push_back(&embedding);  // under its other name
+  StateDict out;
+  for (const Parameter* parameter : names) {
+    const Tensor whole =
+        parameter->mesh == LayerMesh::tp ? full_tensor(ctx, *parameter, group_) : parameter->tensor.alias();
+    out.entries.push_back({parameter, to_host(ctx, whole)});
+  }
+  if (!keeps) out.entries.clear();
+  return out;
+}
+
+}  // namespace qlp

@@ -1,0 +1,19 @@
+// Ranks that share layers without data parallelism beside it (transformers distributed/tensor_parallel.py, 5.24): the
+// layers themselves do all the work until the model is saved.
+#pragma once
+
+#include "shard/sharding_runtime.h"
+#include "tensor/work.h"
+
+namespace qlp {
+
+class TensorParallelRuntime final : public ShardingRuntime {
+ public:
+  explicit TensorParallelRuntime(const RankGroup& group) : group_(group) {}
+  StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
+
+ private:
+  RankGroup group_;
+};
+
+}  // namespace qlp
