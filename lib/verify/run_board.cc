@@ -147,22 +147,22 @@ void RunBoard::read_peer(std::int64_t rank, Peer& peer) {
 void RunBoard::look_for_silence() {
   const milliseconds now = options_.clock();
   for (auto& [rank, peer] : peers_) {
-    if (failure_ || peer.final || now - peer.changed <= options_.timeout) continue;
-    failure_ = "rank " + std::to_string(rank) + (peer.joined ? " shows no life any more" : " did not come");
-    if (!peer.joined && !peer.token.empty()) *failure_ += " (a file of another run lies in " + options_.directory + ")";
+    if (peer.final || now - peer.changed <= options_.timeout) continue;
+    std::string message = "rank " + std::to_string(rank) + (peer.joined ? " shows no life any more" : " did not come");
+    if (!peer.joined && !peer.token.empty()) message += " (a file of another run lies in " + options_.directory + ")";
     peer.record.rank = rank;
     peer.record.end = peer.joined ? RankEnd::died : RankEnd::communicator_failed;
-    peer.record.message = *failure_;
+    peer.record.message = message;
     peer.final = true;
+    if (!failure_) failure_ = std::move(message);
   }
 }
 
 std::optional<std::vector<RankRecord>> RunBoard::others() {
+  look_for_silence();
   std::vector<RankRecord> out;
-  for (auto& [rank, peer] : peers_) {
-    if (!peer.final && options_.clock() - peer.changed <= options_.timeout) return std::nullopt;
-    peer.record.rank = rank;
-    if (!peer.final) peer.record.end = RankEnd::died, peer.record.message = "its launcher shows no life any more";
+  for (const auto& [rank, peer] : peers_) {
+    if (!peer.final) return std::nullopt;
     out.push_back(peer.record);
   }
   return out;
