@@ -87,19 +87,22 @@ std::vector<Suspicion> sharding_rules(const CheckedPlan& checked) {
   check_wrapping(checked, out);
   const Weights weights = list_weights(checked.job, checked.stack.load());
   check_units(checked, weights, out);
+  // An 8-bit weight is known to its layer by a second name: ZeRO-3 cuts a copy.
+  const bool eight_bit = checked.job.quantization && checked.job.quantization->eight_bit();
   Weights whole_weights;  // on every rank
-  for (const ListedWeight& weight : weights)
-    if (!is_sharded(checked.plan.plan, {.trained = weight.trained, .packed = weight.kind == WeightKind::packed}))
+  for (const ListedWeight& weight : weights) {
+    const bool packed = weight.kind == WeightKind::packed;
+    if (!is_sharded(checked.plan.plan, {.trained = weight.trained, .packed = packed}) || (packed && eight_bit))
       whole_weights.push_back(weight);
+  }
   const Bytes base =
       sum_of(whole_weights, [](const ListedWeight& w) { return !w.added() && w.kind != WeightKind::packed; });
   if (is_large(base, checked))
     out.push_back(whole(checked, "float-base-unsharded", "every rank holds the unquantized base whole", base));
   const Bytes packed = sum_of(whole_weights, [](const ListedWeight& w) { return w.kind == WeightKind::packed; });
   if (is_large(packed, checked)) {
-    const std::string bits = checked.job.quantization->eight_bit() ? "8" : "4";
-    auto found =
-        whole(checked, "quantized-base-replicated", "every rank holds the " + bits + "-bit base whole", packed);
+    auto found = whole(checked, "quantized-base-replicated",
+                       std::string("every rank holds the ") + (eight_bit ? "8" : "4") + "-bit base whole", packed);
     found.finding.severity = Severity::note;
     out.push_back(std::move(found));
   }

@@ -15,9 +15,6 @@ Diagnostics check_eight_bit(const JobSpec& job, const ShardingPlan& plan) {
   if (std::holds_alternative<Fsdp1>(plan) || std::holds_alternative<Fsdp2>(plan))
     refuse("int8-sharded", "FSDP cannot cut 8-bit weights: they are integers, and their scales are no parameters",
            "quantization.quant_type", "plan ddp, or take nf4 with quant_storage bfloat16");
-  if (const auto* zero = std::get_if<Zero>(&plan); zero && zero->stage == 3)
-    refuse("int8-zero", "what ZeRO-3 does with 8-bit weights and their scales is not worked out yet",
-           "quantization.quant_type", "plan zero2, or take nf4");
   if (!job.adapter)
     refuse("int8-without-adapter",
            "'You cannot perform fine-tuning on purely quantized models. Please attach trainable adapters'",

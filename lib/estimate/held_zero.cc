@@ -83,6 +83,7 @@ class Parts {
     for (ListedWeight weight : weights) {
       if (options_.module_dtype && is_floating(weight.dtype)) weight.dtype = *options_.module_dtype;
       if (!options_.offload_param) of(held, category_of(weight)) += bytes_of(part(weight), weight.dtype);
+      if (in_eight_bits(weight)) of(held, category_of(weight)) += bytes_of(weight.stored(), weight.dtype);
       if (weight.stored() <= options_.param_persistence_threshold) persistent.push_back(weight);
       const bool decays = weight.kind != WeightKind::bias && (weight.kind != WeightKind::norm || options_.norms_decay);
       if (weight.trained) groups[decays ? 0 : 1].push_back(weight);
@@ -98,6 +99,10 @@ class Parts {
   }
 
  private:
+  /// Which stays whole beside its part: its layer knows it by a second name.
+  static bool in_eight_bits(const ListedWeight& weight) {
+    return weight.kind == WeightKind::packed && weight.stored() == weight.elements;
+  }
   std::int64_t part(const ListedWeight& weight) const { return ceil_div(weight.stored(), options_.world_size); }
 
   /// A single one is copied out of its buffer. One rank's parts are whole as they are, unless they are on the host.

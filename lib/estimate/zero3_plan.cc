@@ -5,6 +5,7 @@
 
 #include "base/refusal.h"
 #include "estimate/zero_plan.h"
+#include "plan/loading.h"
 
 namespace qlp {
 namespace {
@@ -59,9 +60,11 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
   if (job.model.experts)
     refusals.push_back(refusal("not-supported", "mixtures of experts under ZeRO-3 are not worked out yet", "model",
                                "plan fsdp2 instead"));
-  if (job.adapter && job.adapter->use_dora)
-    refusals.push_back(
-        refusal("not-supported", "DoRA under ZeRO-3 is not worked out yet", "adapter.use_dora", "plan fsdp2 instead"));
+  if (job.adapter && job.adapter->use_dora && load_path(job, plan) == LoadPath::in_parts)
+    refusals.push_back(refusal("zero3-dora-init",
+                               "what DoRA gathers of a base that zero.Init has cut, for its first norms, is not worked "
+                               "out yet",
+                               "adapter.use_dora", "set model.loading to cpu, or plan fsdp2"));
   if (job.adapter) check_saved_modules(*job.adapter, refusals);
   if (has_errors(refusals)) return Unexpected{std::move(refusals)};
 

@@ -104,7 +104,8 @@ void DoraLayer::initialise(Context& ctx, const DoraOperands& layer) {
   magnitude_->tensor = row_norms(ctx, sum);
 }
 
-Tensor DoraLayer::lora_weight(Context& ctx, const Tensor& x, const DoraOperands& layer, Tensor& identity) const {
+Tensor DoraLayer::lora_weight(Context& ctx, const Tensor& x, const DoraOperands& layer, Tensor& identity) {
+  further_input(ctx, layer.a.weight().tensor);  // whose shape is asked for
   const std::int64_t in = layer.a.weight().shape[1];
   if (!behaviour_.dora_identity_in_adapter_dtype) {
     identity = eye(ctx, in, x.dtype());
@@ -125,6 +126,7 @@ Tensor DoraLayer::forward(Context& ctx, const Tensor& input, const DoraOperands&
     Tensor lora_result, identity, combined, weight, norm, factor, base = base_result;
     if (!behaviour_.dora_reuses_base_result) lora_result = low_rank(ctx, x, layer);
     combined = lora_weight(ctx, x, layer, identity);
+    further_input(ctx, layer.base.weight().tensor);
     weight = dense_weight(ctx, layer.base.weight());
     weight = to(ctx, weight, x.dtype());
     norm = adapted_norms(ctx, weight, detach(combined), scaling_);

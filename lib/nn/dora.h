@@ -31,7 +31,7 @@ class DoraLayer final : public Module {
 
  private:
   /// B(A(I)) transposed, [out, in], in the dtype of x.
-  Tensor lora_weight(Context& ctx, const Tensor& x, const DoraOperands& layer, Tensor& identity) const;
+  Tensor lora_weight(Context& ctx, const Tensor& x, const DoraOperands& layer, Tensor& identity);
 
   Parameter* magnitude_;
   double scaling_;

@@ -71,7 +71,9 @@ Linear8bit::Linear8bit(std::string name, std::int64_t in, std::int64_t out, bool
 
 Tensor Linear8bit::forward(Context& ctx, const Tensor& x) {
   return call(ctx, x, [&](const Tensor& input) {
-    return linear_8bit(ctx, input, {weight_->tensor, weight_->quant.get()}, tensor_of(bias_), threshold_);
+    Tensor out = linear_8bit(ctx, input, {weight_->quant.get()}, tensor_of(bias_), threshold_);
+    set_data(weight_->tensor, weight_->quant->whole);  // whatever a runtime had gathered
+    return out;
   });
 }
 

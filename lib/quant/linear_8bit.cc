@@ -38,8 +38,8 @@ struct MatMul8bitLtBackward final : Node {
     Tensor dense;
     {
       const Scoped category(ctx.category, Category::workspace);
-      dense = empty_like(ctx, weight.data, input.dtype(), Op::to_copy);
-      copy_into(ctx, dense, weight.data);
+      dense = empty_like(ctx, weight.state->whole, input.dtype(), Op::to_copy);
+      copy_into(ctx, dense, weight.state->whole);
       const Tensor scales = empty(ctx, {shape[0], 1}, DType::float32, Op::mul);
       compute(ctx, Unary::mul, scales, weight.state->absmax.view({shape[0], 1}), 1 / kMost);
       compute(ctx, Binary::mul, dense, dense, scales);
@@ -81,10 +81,10 @@ Tensor integer_product(Context& ctx, const Tensor& values, const EightBitWeight&
   if (k % kAligned == 0) {
     multiply(ctx, rows, out_features, k, DType::int8);
     if (Kernels* kernels = ctx.kernels(out))
-      kernels->gemm(ctx.stream, array_of(out), array_of(values), array_of(weight.data.transpose(0, 1)), 1, 0);
+      kernels->gemm(ctx.stream, array_of(out), array_of(values), array_of(weight.state->whole.transpose(0, 1)), 1, 0);
     return out;
   }
-  const Tensor a = cast(ctx, values, DType::float32), b = cast(ctx, weight.data, DType::float32);
+  const Tensor a = cast(ctx, values, DType::float32), b = cast(ctx, weight.state->whole, DType::float32);
   Tensor product = gemm(ctx, {a}, {.tensor = b, .turned = true}, DType::float32);
   const Tensor converted = cast(ctx, product, DType::int32);
   copy_into(ctx, out, converted);

@@ -6,10 +6,9 @@
 
 namespace qlp {
 
-/// An 8-bit weight as a layer holds it: [N, K] of int8, a scale for each row in `state->absmax`. The scales must
-/// outlive the graph.
+/// An 8-bit weight as a layer holds it, in `state`: [N, K] of int8 in `whole`, a scale for each row in `absmax`. The
+/// state must outlive the graph.
 struct EightBitWeight {
-  Tensor data;
   const QuantState* state = nullptr;
 };
 

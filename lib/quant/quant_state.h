@@ -39,6 +39,7 @@ struct QuantState {
   Tensor offset;         ///< float32 scalar, with double quant
   Tensor nested_absmax;  ///< float32 per 256 absmax values, with double quant
   Tensor nested_code;    ///< 256 float32, with double quant
+  Tensor whole;          ///< of an 8-bit weight CB, a second name that no runtime knows: it is not cut
 };
 
 }  // namespace qlp

@@ -16,6 +16,7 @@ QuantizedWeight EightBitQuantizer::quantize(Context& ctx, const Tensor& weight) 
     out.state.absmax = empty(ctx, {weight.size(0)}, DType::float32, Op::quantize_blockwise);
   }
   out.packed = empty_like(ctx, weight, DType::int8, Op::quantize_blockwise);
+  out.state.whole = out.packed.alias();
   copy_into(ctx, half, weight);
   if (auto* kernels = reference_kernels(ctx, half))
     kernels->quantize_rows_8bit(array_of(out.packed), array_of(out.state.absmax), array_of(half));

@@ -72,6 +72,14 @@ TEST_CASE("estimate/computed_plans: Liger's loss, which reads the head from outs
   check_every_plan(job, {});
 }
 
+TEST_CASE("estimate/computed_plans: DoRA under ZeRO-3, whose layers read the base from outside") {
+  JobSpec job = on_ranks(small_lora_job(small_model(Family::llama)));
+  job.dtype = DType::float32, job.training.bf16 = false;
+  job.adapter->use_dora = true;
+  job.loading = Loading::cpu;
+  check_equals_unsharded(job, zero(3), {});
+}
+
 TEST_CASE("estimate/computed_plans: QLoRA with its base whole, in parts or in floating storage") {
   JobSpec job = on_ranks(small_qlora_job(small_model(Family::llama)));
   check_equals_unsharded(job, Ddp{}, kSixteenBits);

@@ -345,7 +345,7 @@ TEST_CASE("estimate/reports: 8-bit weights are whole on every GPU (axolotl-ai-cl
     return finding(
         checked("model: {name: llama-2-7b}\nadapter: {type: lora, r: 8}\nquantization: {quant_type: int8}\n"
                 "training: {seq_len: 512, mixed_precision: bf16}\ncluster: {gpu: A100 SXM4 40GB, world_size: " +
-                gpus + "}\nplans: [ddp]\n"),
+                gpus + "}\nplans: [zero3]\n"),
         "quantized-base-replicated");
   };
   REQUIRE(held("2"));

@@ -93,6 +93,27 @@ TEST_CASE("estimate/zero3_plan: float16, and optimizers on flat parts, as the or
   CHECK(with("adamw_torch") == Figures{2'380'315'237, 1'213'443'657});
 }
 
+// DoRA's layers read the weight of the base: it is gathered then, and fetched ahead for them from the next step on.
+TEST_CASE("estimate/zero3_plan: DoRA, as the oracle records it") {
+  JobSpec job = three_layers();
+  ModelSpec& model = job.model;
+  model.hidden_size = 1024, model.intermediate_size = 4096, model.num_hidden_layers = 2, model.vocab_size = 16384;
+  model.num_attention_heads = 16;
+  job.loading = Loading::gpu;
+  job.training.seq_len = 256;
+  job.adapter.emplace();
+  job.adapter->r = 16, job.adapter->all_linear = true, job.adapter->use_dora = true;
+  Zero plan = std::get<Zero>(find_plan("zero3")->plan);
+  plan.reduce_bucket_size = 2'000'000, plan.stage3_prefetch_bucket_size = 1'000'000;
+  CHECK(run(job, plan) == Figures{256'694'153, 49'642'313});
+  job.quantization = QuantizationSpec{.double_quant = true, .quant_storage = DType::bfloat16};
+  job.training.gradient_accumulation_steps = 2;
+  CHECK(run(job, plan) == Figures{206'615'873, 38'361'345});
+  CHECK(refused(job, plan).empty());
+  job.quantization.reset(), job.loading = Loading::automatic;  // zero.Init
+  CHECK(refused(job, plan) == std::vector<std::string>{"zero3-dora-init"});
+}
+
 TEST_CASE("estimate/zero3_plan: sizes that are left to the Trainer follow the width of the model") {
   JobSpec job = lora_job();
   Zero plan;
