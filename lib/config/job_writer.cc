@@ -81,6 +81,7 @@ std::string model_text(const JobSpec& job) {
   lines.add("torch_dtype", m.checkpoint_dtype);
   lines.add("dtype", job.dtype);
   lines.add("loading", job.loading);
+  if (m.stacked_experts) lines.add("stacked_experts", true);
   return lines.text();
 }
 

@@ -108,6 +108,7 @@ ModelSection read_model_section(const Section& where, const std::string& job_fil
   }
   section.dtype = map.dtype_or("dtype", kFloats, DType::bfloat16);
   section.loading = map.choice_or("loading", Loading::automatic);
+  if (map.has("stacked_experts")) section.model.stacked_experts = map.boolean_or("stacked_experts", false);
   map.finish();
   return section;
 }

@@ -47,6 +47,7 @@ Json model_json(const JobSpec& job) {
   put(out, "original_max_position_embeddings", model.original_max_position_embeddings);
   out["partial_rotary_factor"] = model.partial_rotary_factor;
   if (model.checkpoint_dtype) out["checkpoint_dtype"] = name_of(*model.checkpoint_dtype);
+  if (model.stacked_experts) out["stacked_experts"] = true;
   return out;
 }
 

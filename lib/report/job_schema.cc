@@ -51,7 +51,8 @@ std::string_view job_schema() {
             "rope_type": {"type": "string"},
             "original_max_position_embeddings": {"type": "integer"},
             "partial_rotary_factor": {"type": "number"},
-            "checkpoint_dtype": {"type": "string"}
+            "checkpoint_dtype": {"type": "string"},
+            "stacked_experts": {"type": "boolean"}
           }
         },
         "quantization": {

@@ -59,8 +59,8 @@ void quantize(Context& ctx, Parameter& parameter, const Tensor& weight, WeightQu
   parameter.quant = std::make_unique<QuantState>(std::move(quantized.state));
 }
 
-/// Checkpoints hold a matrix for each expert and projection; transformers 5 stacks them, and joins gate and up, on the
-/// GPU (core_model_loading.py: MergeModulelist, Concatenate). A rank that has part of them reads no more than that.
+/// Most checkpoints hold a matrix for each expert and projection; transformers 5 stacks them, and joins gate and up, on
+/// the GPU (core_model_loading.py: MergeModulelist, Concatenate). A rank that has part of them reads no more than that.
 Tensor stack_experts(Context& ctx, const Shape& shape, std::int64_t parts, DType dtype) {
   const Shape stacked = shape.with(1, shape[1] / parts), single{stacked[1], stacked[2]};
   std::vector<std::vector<Tensor>> matrices(static_cast<std::size_t>(parts));
@@ -76,8 +76,9 @@ Tensor stack_experts(Context& ctx, const Shape& shape, std::int64_t parts, DType
 
 void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& options, WeightQuantizer* quantizer) {
   const Shape shape = read_shape(parameter, options);
-  Tensor weight = parameter.fused_parts ? stack_experts(ctx, shape, parameter.fused_parts, options.dtype)
-                                        : empty(ctx, shape, options.dtype, Op::parameter);
+  Tensor weight = parameter.fused_parts && !options.stacked_experts
+                      ? stack_experts(ctx, shape, parameter.fused_parts, options.dtype)
+                      : empty(ctx, shape, options.dtype, Op::parameter);
   fill_initial(ctx, parameter, weight);
   if (!parameter.quantize) {
     parameter.tensor = std::move(weight);

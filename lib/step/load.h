@@ -22,9 +22,10 @@ struct LoadOptions {
   /// Under LoadPath::host and through_gpu the weights of rank 0 stay in host memory; the other ranks of a node then
   /// hold them nowhere, because rank 0 sends them what they need.
   bool keeps_on_host = true;
-  RankShare cut, experts_cut;  ///< under LoadPath::sharded: of all rows, and of those of experts that ranks share
-  std::uint64_t capacity = 0;  ///< bytes of the GPU: the warm-up takes no more than 1.2 GiB less
-  bool eight_bit = false;      ///< quantized weights are, which go to the host and back
+  RankShare cut, experts_cut;    ///< under LoadPath::sharded: of all rows, and of those of experts that ranks share
+  std::uint64_t capacity = 0;    ///< bytes of the GPU: the warm-up takes no more than 1.2 GiB less
+  bool stacked_experts = false;  ///< in the files, where others have a matrix for each expert and projection
+  bool eight_bit = false;        ///< quantized weights are, which go to the host and back
 };
 
 /// from_pretrained: weight by weight, quantized as they come where there is a quantizer.

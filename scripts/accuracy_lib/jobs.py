@@ -109,6 +109,8 @@ def from_case(case, versions, shared):
     if c["overrides"]:
         model["overrides"] = c["overrides"]
     model.update(dtype=c["dtype"], loading="gpu" if c["loader"] == "cuda" else "cpu")
+    if at_least(versions.get("transformers", "0"), 5) and has_experts(config):
+        model["stacked_experts"] = True  # as oracle/sparse_checkpoint.py writes what transformers holds
     sections = {"model": model}
     if c["quant"] == "int8":
         sections["quantization"] = dict(quant_type="int8", prepare_kbit=bool(c["kbit"]))
@@ -181,6 +183,14 @@ def mesh_plan(env, plan, options):
     if plan == "fsdp2-local-base":
         options["ignored_params"] = "quantized"
     return "fsdp2-hsdp"
+
+
+def has_experts(config):
+    try:
+        with open(config) as f:
+            return not {"num_experts", "num_local_experts"}.isdisjoint(json.load(f))
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def is_decoder_layer(config, layer):

@@ -61,6 +61,7 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
   job.model.name = "odd: \"name\" # \\ \x01 \xC3\xA9";
   job.model.attention_bias = job.model.qkv_bias = job.model.mlp_bias = true;
   job.model.checkpoint_dtype = DType::float16;
+  job.model.stacked_experts = true;
   job.loading = Loading::cpu;
   job.quantization = QuantizationSpec{QuantType::fp4, true, DType::float32, DType::float16, true};
   job.adapter = AdapterSpec{.r = 3,

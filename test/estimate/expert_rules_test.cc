@@ -37,6 +37,20 @@ TEST_CASE("estimate/expert_rules: full fine-tune in bfloat16, as the libraries r
   CHECK(peak(one_layer()) == 887423246);
 }
 
+// As above: files that hold stacks are read as they are, others matrix by matrix and then put together.
+TEST_CASE("estimate/expert_rules: experts are stacked while they are loaded, unless the files hold stacks") {
+  const auto load_peak = [](bool stacked) {
+    JobSpec job = one_layer();
+    job.model.stacked_experts = stacked;
+    const auto run = dry_run(job, Single{}, 0);
+    REQUIRE(run);
+    const RankReport report = rank_report(*run, 0, false);
+    return report.phases.front().peak.requested.count() - report.phases.front().held.requested.count();
+  };
+  CHECK(load_peak(true) == 0);
+  CHECK(load_peak(false) > 0);
+}
+
 TEST_CASE("estimate/expert_rules: LoRA on every linear layer folds its updates into copies of the experts") {
   JobSpec job = one_layer();
   job.training.bf16 = true;
