@@ -125,6 +125,22 @@ class TracedPrograms(unittest.TestCase):
         report = self.ran(["--world-size", "2", "--rank", "1"], "sharded.py", "ddp", "--spawn")
         self.assertEqual([rank["rank"] for rank in report["ranks"]], [1])
 
+    def test_objects_reach_other_ranks(self):
+        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29533"]
+        self.ran([], "objects.py", launcher=launcher)
+
+    def test_weights_that_are_drawn_again_until_they_are_right(self):
+        self.ran(["--world-size", "4", "--rank", "2", "--timeout", "60"], "drawn.py")
+
+    def test_a_loop_that_waits_for_a_computed_value_ends(self):
+        answers = self.ran(["--timeout", "60"], "waits.py")["answers"]
+        self.assertTrue(any("loop" in answer["operation"] for answer in answers), answers)
+
+    def test_a_cuda_graph(self):
+        report = self.ran([], "graphed.py")
+        peak = int(self.stderr.split("\npeak ")[-1].split()[0])
+        self.assertEqual(report["ranks"][0]["peak"]["allocated_bytes"], peak)
+
     def test_torch_compile(self):
         phases = self.phases(self.ran([], "compiled.py"))
         self.assertEqual(len([name for name in phases if name.endswith(".backward")]), 3)

@@ -1,8 +1,9 @@
 """Answers to a program that reads what a kernel would have written.
 
-A bool is true; a float is small and positive, a little less at each read, as a loss is; an integer is 1. Two tensors of
-which one was computed are not equal (weights that were trained have moved); every element of a computed mask is set; a
-computed number compares as 0.01, an integer as 1 ("compare": no NaN, no overflow, no end-of-sequence token).
+A bool is true (false at last, where a line asks for it without end); a float is small and positive, a little less at
+each read, as a loss is; an integer is 1. Two tensors of which one was computed are not equal (weights that were trained
+have moved); every element of a computed mask is set; a computed number compares as 0.01, an integer as 1 ("compare": no
+NaN, no overflow, no end-of-sequence token).
 What the host wrote, and what follows from it (operations.py), is read as it is. Each answer is counted with the line of
 the program that asked, and can be set: by that line, or for all of a kind.
 """
@@ -12,10 +13,12 @@ import sys
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from . import collectives
 from .operations import Operations, composite
 from .values import LARGEST, Uniform, Values
 
 aten = torch.ops.aten
+_PATIENCE = 5000  # bools that a line asks for in one phase before it counts as a loop that only a false ends
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 
@@ -27,9 +30,10 @@ class Answers:
         self._values = Values()
         self._operations = Operations(self._values, lambda operation, value: self._answer("compare", operation, value))
         self._reads = 0
+        self._asked = {}  # place -> how often for a bool, since the phase began
         self._given = {}  # (kind, operation, place) -> [first answer, count]
 
-    def install(self):
+    def install(self, plays_rank):
         self._operations.install({
             "_local_scalar_dense": self._item,
             "copy_": self._copy,
@@ -39,6 +43,7 @@ class Answers:
             "_unique2": self._unique,
         })
         register_optimizer_step_post_hook(self._trained)
+        collectives.install(self._values, plays_rank)
 
     def write(self):
         """Into the record: every answer with its place."""
@@ -121,7 +126,7 @@ class Answers:
     # ---- rules -------------------------------------------------------------------------------------------------
     def _scalar(self, dtype, operation):
         if dtype is torch.bool:
-            return bool(self._answer("bool", operation, True))
+            return bool(self._answer("bool", operation, not self._in_loop()))
         if dtype.is_floating_point:
             self._reads += 1
             return float(self._answer("float", operation, 0.01 * (1 + 1 / self._reads)))
@@ -129,10 +134,21 @@ class Answers:
             return complex(self._answer("float", operation, 0.01))
         return int(self._answer("int", operation, 1))
 
+    def phase_over(self, _name):
+        self._asked.clear()
+
+    def _in_loop(self):
+        """Whether the program waits there for another answer, as one does that draws numbers until all are right."""
+        place = _place()
+        self._asked[place] = self._asked.get(place, 0) + 1
+        return self._asked[place] > _PATIENCE
+
     def _answer(self, kind, operation, usual):
         place, file_line = _place()
         value = self._set.get(file_line, self._set.get(kind, usual))
         entry = self._given.setdefault((kind, operation, place), [value, 0])
+        if kind == "bool" and value != entry[0]:
+            entry = self._given.setdefault((kind, operation + " in a loop", place), [value, 0])
         entry[1] += 1
         return value
 

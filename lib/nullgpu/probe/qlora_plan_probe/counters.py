@@ -12,24 +12,23 @@ from .imports import replace
 _KINDS = ("requested", "allocated", "active", "reserved")
 
 
-def _peaks(stats):
-    """[(key, {"current": ..., "peak": ...})]: of pools one by one, or of all at once where a statistic has no pools."""
-    for statistic, pools in stats.items():
-        if not isinstance(pools, dict):
-            continue
-        if "peak" in pools:
-            yield (statistic, ""), pools
-            continue
-        for pool, figures in pools.items():
-            yield (statistic, pool), figures
+def _peaks(stats, path=()):
+    """[(("allocated_bytes", "all"), {"current": ..., "peak": ...})], however deep it lies: torch 2.14 has private pools
+    one by one."""
+    for name, figures in stats.items():
+        if isinstance(figures, dict):
+            if "peak" in figures:
+                yield (*path, name), figures
+            else:
+                yield from _peaks(figures, (*path, name))
 
 
 class Counters:
     def __init__(self):
         self._stats = torch._C._cuda_memoryStats
         self._reset = torch._C._cuda_resetPeakMemoryStats
-        self._kept = {}  # device -> {(statistic, pool): peak since the program's last reset}
-        self._since_phase = {}  # device -> {(statistic, pool): peak since the phase began}
+        self._kept = {}  # device -> {(statistic, pool, ...): peak since the program's last reset}
+        self._since_phase = {}  # device -> {(statistic, pool, ...): peak since the phase began}
         replace(torch._C, "_cuda_memoryStats", lambda old: self._program_stats)
         replace(torch._C, "_cuda_resetPeakMemoryStats", lambda old: self._program_reset)
         replace(torch._C, "_accelerator_getDeviceStats", self._accelerator_stats)

@@ -41,6 +41,9 @@ logical_not_.default out, neg_.default out, cumsum_.default out, tril_.default o
 scatter_.src src_out, scatter_.value value_out, scatter_add_.default out
 """
 
+_DRAWN = ("random_", "random_.to", "random_.from", "bernoulli_.float", "bernoulli_.Tensor", "normal_", "uniform_",
+          "exponential_", "log_normal_", "geometric_", "cauchy_")
+
 
 class Operations:
     def __init__(self, values, suppose):
@@ -85,6 +88,10 @@ class Operations:
         table["fill_.Scalar"] = self._fill
         table["fill_.Tensor"] = lambda x, value: x.copy_(value) if value.is_cuda else self._fill(x, value.item())
         table["zero_"] = lambda x: self._fill(x, 0)
+        for name in _DRAWN:
+            packet, _, overload = name.partition(".")
+            if hasattr(getattr(aten, packet, None), overload or "default"):
+                table[name] = self._draw
         table["masked_fill_.Scalar"] = self._masked_fill
         table["masked_fill_.Tensor"] = self._masked_fill
         table["index_put_"] = self._index_put
@@ -135,6 +142,13 @@ class Operations:
         arguments = [known(argument) for argument in arguments]
         return None if unknown else operation(*arguments, **options)
 
+    def _all_the_same(self, tensors):
+        """What all elements of all of them are, if that is one."""
+        values = [self._values.of(tensor) for tensor in tensors]
+        if all(isinstance(value, Uniform) and value.value == values[0].value for value in values):
+            return values[0]
+        return None
+
     # ---- kinds of operations -----------------------------------------------------------------------------------
     def _elementwise(self, packet, overload, out_overload):
         operation, variant = getattr(packet, overload), _Variant(packet, out_overload)
@@ -166,6 +180,8 @@ class Operations:
             result = variant(*arguments, **options, **outs)
             if not first.is_floating_point() and not first.is_complex() and first.is_cuda:
                 value = self._on_host(operation, arguments, options)
+                if value is None and packet is aten.cat:
+                    value = self._all_the_same(arguments[0])
                 if value is not None:
                     for out, one in zip(outs.values(), value if len(outs) > 1 else (value,)):
                         self._values.put(out, one)
@@ -252,6 +268,11 @@ class Operations:
     def _fill(self, tensor, value):
         known = is_small(tensor) or not tensor.is_floating_point()
         self._values.put(tensor, Uniform(value) if known else None)
+        return tensor
+
+    def _draw(self, tensor, *_unused, **_options):
+        """Random numbers take no memory, and what they are nobody knows."""
+        self._values.put(tensor, None)
         return tensor
 
     def _masked_fill(self, tensor, mask, value):

@@ -20,6 +20,9 @@ class Owner:
         self.uniform = None  # of a large one: what all of its elements are
         self._reference = StorageWeakRef(storage)  # no other gets its address while this lives
 
+    def is_gone(self):
+        return self._reference.expired()
+
     def is_of(self, storage):
         return self._reference.cdata == storage._cdata and self.end == storage.data_ptr() + storage.nbytes()
 
@@ -39,12 +42,19 @@ class Owners:
         owner = self.of(storage)
         if owner is None:
             owner = Owner(storage)
-            for begin in self._overlapping(owner.begin, owner.end):
-                library.forget(begin, self._owners.pop(begin).end - begin)
-                del self._begins[bisect.bisect_left(self._begins, begin)]
+            self._drop(self._overlapping(owner.begin, owner.end))
             bisect.insort(self._begins, owner.begin)
             self._owners[owner.begin] = owner
         return owner
+
+    def drop_gone(self):
+        """Before bytes are written that nobody claims."""
+        self._drop([begin for begin in self._begins if self._owners[begin].is_gone()])
+
+    def _drop(self, begins):
+        for begin in begins:
+            library.forget(begin, self._owners.pop(begin).end - begin)
+            del self._begins[bisect.bisect_left(self._begins, begin)]
 
     def _overlapping(self, begin, end):
         first = bisect.bisect_left(self._begins, begin)

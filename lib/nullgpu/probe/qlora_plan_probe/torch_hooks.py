@@ -29,9 +29,10 @@ def _with_torch(torch, request, recorder):
     if request.plays_rank:
         ranks.install(request)
     given = answers.Answers(request, recorder)
-    given.install()
+    given.install(request.plays_rank)
     marks = phases.Phases(request, recorder)
     marks.install()
+    marks.on_close.append(given.phase_over)
     parts = [given]
     if request.inventory or request.snapshot:
         from . import history

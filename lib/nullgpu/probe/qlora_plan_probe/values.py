@@ -55,6 +55,10 @@ class Values:
         """Known bytes are about to be copied there."""
         self._owners.claim(tensor.untyped_storage()).uniform = None
 
+    def before_unseen_writes(self):
+        """The library is about to write known bytes by itself, as collectives do."""
+        self._owners.drop_gone()
+
     def put(self, tensor, value):
         """The tensor's values are these from now on; None: nobody knows them."""
         if not tensor.numel() or not tensor.is_cuda:

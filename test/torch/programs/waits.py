@@ -1,0 +1,10 @@
+"""A loop that ends only by what a kernel computed."""
+import torch
+
+drawn = torch.zeros(4, dtype=torch.bool, device="cuda")
+times = 0
+while drawn.bernoulli_().any():
+    times += 1
+assert times < 10000
+weights = torch.nn.Parameter(torch.randn(4, device="cuda"))
+weights.sum().backward()
