@@ -57,6 +57,8 @@ void check_on_gpu(const JobSpec& job, const ShardingPlan& plan, Refusals& refusa
   constexpr const char* kHint = "verify it with --device cpu";
   refusals.add_if(job.model.experts.has_value(), "mixtures of experts on GPUs", "model", kHint);
   refusals.add_if(job.quantization && job.quantization->eight_bit(), "LLM.int8 on GPUs", "quantization", kHint);
+  // Sends wait for their receivers there, and 1F1B's neighbours send to each other.
+  refusals.add_if(job.cluster.mesh.pp > 1, "stages of a pipeline on GPUs", "cluster.mesh.pp", kHint);
   const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
   refusals.add_if(fsdp2 && fsdp2->cpu_offload, "FSDP2 with cpu_offload on GPUs, whose norms are summed on the host",
                   "plans", kHint);
@@ -68,8 +70,11 @@ Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan, Veri
   Refusals refusals;
   const TrainingSpec& training = job.training;
   const Mesh& mesh = job.cluster.mesh;
-  refusals.add_if(mesh.tp > 1 || mesh.cp > 1 || mesh.pp > 1 || mesh.ep > 1, "parallelism beside that over data",
-                  "cluster", "use a mesh of data parallel ranks");
+  refusals.add_if(mesh.tp > 1 || mesh.cp > 1 || mesh.ep > 1, "layers, sequences or experts that ranks share",
+                  "cluster.mesh", "use stages, or data parallel ranks");
+  // Each stage has the norm of its own gradients.
+  refusals.add_if(mesh.pp > 1 && training.max_grad_norm > 0, "clipping over stages of a pipeline",
+                  "training.max_grad_norm", "set it to 0");
   refusals.add_if(job.model.rope == RopeKind::longrope, "longrope's frequencies", "model", "use a model without");
   refusals.add_if(!computes(training.optimizer.kind), training.optimizer.name, "training.optimizer",
                   "use adamw_torch, adamw_8bit, or another of torch's own");

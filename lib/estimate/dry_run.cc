@@ -197,7 +197,10 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
   Engine engine;
   Context ctx(device, engine);
   ctx.autocast.dtype = job.training.autocast_dtype();
-  ctx.random = {.seed = machine.seed, .replica = rank};
+  // Stages, and ranks that share layers, have the samples of their replica.
+  const std::int64_t ranks = std::max(job.cluster.world_size, job.cluster.mesh.ranks_of_replica());
+  const std::int64_t replica = place_in(job.cluster.mesh, ranks, rank).dp;
+  ctx.random = {.seed = machine.seed, .replica = replica};
   {
     const std::unique_ptr<WeightQuantizer> quantizer = make_quantizer(job, stack);
     const std::unique_ptr<CausalLm> model = std::move(built.value());
@@ -221,7 +224,7 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
     }
     TrainerOptions training = trainer_options(job, job.cluster.world_size, machine, stack);
     training.pipeline = pipeline_options(job, rank);
-    training.rank = rank;
+    training.rank = replica;
     adjust_to_plan(training, job, plan, stack);
     Trainer trainer(*model, *sharding, training, begin_phase);
     trainer.prepare(ctx);

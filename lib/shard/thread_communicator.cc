@@ -1,7 +1,6 @@
 #include "shard/thread_communicator.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -42,12 +41,6 @@ const std::vector<ThreadHub::Ticket>& ThreadHub::meet(const RankGroup& group, st
               std::move(ticket));
 }
 
-const std::vector<ThreadHub::Ticket>& ThreadHub::meet_pair(std::int64_t rank, std::int64_t other, Ticket ticket) {
-  constexpr std::int64_t kPair = 2;
-  // No group has a stride below 1: a room of their own.
-  return meet({std::min(rank, other), kPair, -std::abs(rank - other)}, kPair, rank > other ? 1 : 0, std::move(ticket));
-}
-
 const std::vector<ThreadHub::Ticket>& ThreadHub::meet(const Key& key, std::int64_t size, std::int64_t place,
                                                       Ticket ticket) {
   std::unique_lock lock(mutex_);
@@ -69,6 +62,24 @@ const std::vector<ThreadHub::Ticket>& ThreadHub::meet(const Key& key, std::int64
   }
   if (!room.mistake.empty()) throw std::logic_error(room.mistake);
   return room.all;
+}
+
+void ThreadHub::post(std::int64_t from, std::int64_t to, std::string what, std::vector<std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) throw RankStopped();
+  messages_[{from, to}].push_back({std::move(what), std::move(bytes)});
+  changed_.notify_all();
+}
+
+std::vector<std::byte> ThreadHub::fetch(std::int64_t from, std::int64_t to, const std::string& what) {
+  std::unique_lock lock(mutex_);
+  std::deque<Message>& waiting = messages_[{from, to}];
+  changed_.wait(lock, [&] { return !waiting.empty() || stopped_; });
+  if (waiting.empty()) throw RankStopped();
+  const Message message = std::move(waiting.front());
+  waiting.pop_front();
+  if (message.what != what) throw std::logic_error("a " + message.what + " came where a " + what + " was expected");
+  return message.bytes;
 }
 
 void ThreadHub::stop() {
@@ -143,18 +154,15 @@ void ThreadCommunicator::all_to_all(StreamId, const RankGroup& group, void* out,
 
 void ThreadCommunicator::send(StreamId, const RankGroup& group, const void* data, std::int64_t count, DType dtype,
                               std::int64_t to) {
-  const std::int64_t other = rank_at(group, rank_, to);
-  hub_.meet_pair(rank_, other, {described("message", count, dtype), data, nullptr});
-  hub_.meet_pair(rank_, other, {"end of message", nullptr, nullptr});
+  const auto* const from = static_cast<const std::byte*>(data);
+  hub_.post(rank_, rank_at(group, rank_, to), described("message", count, dtype),
+            {from, from + bytes_for(count, dtype)});
 }
 
 void ThreadCommunicator::recv(StreamId, const RankGroup& group, void* data, std::int64_t count, DType dtype,
                               std::int64_t from) {
-  const std::int64_t other = rank_at(group, rank_, from);
-  const auto& tickets = hub_.meet_pair(rank_, other, {described("message", count, dtype), nullptr, data});
-  for (const auto& ticket : tickets)
-    if (ticket.in) std::memcpy(data, ticket.in, bytes_for(count, dtype));
-  hub_.meet_pair(rank_, other, {"end of message", nullptr, nullptr});
+  const auto bytes = hub_.fetch(rank_at(group, rank_, from), rank_, described("message", count, dtype));
+  std::memcpy(data, bytes.data(), bytes.size());
 }
 
 void ThreadCommunicator::barrier(const RankGroup& group) { meet(group, "barrier", nullptr, nullptr); }

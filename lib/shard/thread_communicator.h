@@ -3,13 +3,16 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tensor/communicator.h"
@@ -39,8 +42,10 @@ class ThreadHub {
   /// Waits for all places of the group; gives the tickets of all, which stay until the group meets again. Throws
   /// RankStopped, or logic_error where the ranks have come for different things.
   const std::vector<Ticket>& meet(const RankGroup& group, std::int64_t rank, Ticket ticket);
-  /// The same of two ranks alone.
-  const std::vector<Ticket>& meet_pair(std::int64_t rank, std::int64_t other, Ticket ticket);
+  /// A message of one rank to another, of which there may be several on their way; nobody waits for it to arrive.
+  void post(std::int64_t from, std::int64_t to, std::string what, std::vector<std::byte> bytes);
+  /// The first that has not been fetched. Throws as meet() does.
+  std::vector<std::byte> fetch(std::int64_t from, std::int64_t to, const std::string& what);
   /// Whoever waits, or comes to wait, is thrown out.
   void stop();
 
@@ -57,6 +62,11 @@ class ThreadHub {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Key, Room> rooms_;
+  struct Message {
+    std::string what;
+    std::vector<std::byte> bytes;
+  };
+  std::map<std::pair<std::int64_t, std::int64_t>, std::deque<Message>> messages_;  ///< by sender and receiver
   bool stopped_ = false;
 };
 

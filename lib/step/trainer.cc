@@ -239,8 +239,8 @@ StagePass Trainer::stage_forward(Context& ctx, std::int64_t i) {
   begin_phase_("micro" + std::to_string(micro_ + i + 1) + ".forward");
   StagePass pass;
   if (!pipeline.first()) pass.input = pipeline_.receive_input(ctx, i);
-  const Shape batch{options_.micro_batch_size, options_.seq_len};
-  const Tensor ids = from_host(ctx, batch, DType::int64), labels = from_host(ctx, batch, DType::int64);
+  const Tensor ids = tokens(ctx, options_.micro_batch_size, i + 1);
+  const Tensor labels = tokens(ctx, options_.micro_batch_size, i + 1);
   CausalLmOutput output;
   {
     const AutocastRegion autocast(ctx, options_.autocast);
@@ -258,6 +258,7 @@ StagePass Trainer::stage_forward(Context& ctx, std::int64_t i) {
 
 void Trainer::stage_backward(Context& ctx, std::int64_t i, const StagePass& pass) {
   begin_phase_("micro" + std::to_string(micro_ + i + 1) + ".backward");
+  if (options_.pipeline.last() && ctx.kernels(pass.output)) numbers_.back().loss += item(ctx, pass.output);
   const Tensor gradient = options_.pipeline.last() ? Tensor() : pipeline_.receive_gradient(ctx, i);
   ctx.engine.backward(ctx, {pass.output}, {gradient});
   if (pass.input.defined()) pipeline_.send_gradient(ctx, grad_of(pass.input));
@@ -268,16 +269,19 @@ void Trainer::pipeline_step(Context& ctx) {
   const PipelineOptions& pipeline = options_.pipeline;
   runtime_.begin_micro_step(ctx, true);
   pipeline_.make(ctx, options_.micro_batch_size, options_.seq_len);
+  const bool computes = ctx.kernels(total_loss_) != nullptr;
+  if (computes) numbers_.emplace_back();
+  const std::int64_t played = computes ? pipeline.microbatches : pipeline.played();
   std::deque<StagePass> in_flight;
   std::int64_t forwards = 0;
   const auto forward = [&] { in_flight.push_back(stage_forward(ctx, forwards++)); };
   while (forwards < pipeline.warmup()) forward();
-  for (std::int64_t i = 0; i < pipeline.played(); ++i) {
+  for (std::int64_t i = 0; i < played; ++i) {
     stage_backward(ctx, i, in_flight.front());
     in_flight.pop_front();
-    if (forwards < pipeline.played()) forward();
+    if (forwards < played) forward();
   }
-  micro_ += pipeline.played();
+  micro_ += played;
 }
 
 /// The running sum, behind a filter for losses that are not numbers, for whose answer the host waits.

@@ -75,6 +75,23 @@ TEST_CASE("estimate/computed_models: evaluation and saving follow training") {
   }
 }
 
+TEST_CASE("estimate/computed_models: stages of a pipeline come to what one rank does") {
+  JobSpec job = float_job(small_job(small_model(Family::llama)));
+  job.training.max_grad_norm = 0;
+  job.training.num_steps = 3, job.training.gradient_accumulation_steps = 4;
+  const ComputedRun whole = compute_run(job, Single{}, kLr);
+  JobSpec staged = job;
+  staged.cluster.world_size = staged.cluster.mesh.pp = 2;
+  auto stages = run_on_cpu(staged, Single{}, {.learning_rate = kLr});
+  REQUIRE(stages);
+  REQUIRE(stages->size() == 2);
+  for (std::size_t step = 0; step < 3; ++step)
+    CHECK(stages->back().steps[step].loss == doctest::Approx(loss_of(whole, step)).epsilon(1e-5));
+  CHECK(loss_of(whole, 2) < loss_of(whole, 0));
+  for (std::size_t stage = 0; stage < 2; ++stage)
+    test::check_same_peaks(staged, Single{}, (*stages)[stage], static_cast<std::int64_t>(stage));
+}
+
 TEST_CASE("estimate/computed_models: DDP in float16") {
   JobSpec job = small_lora_job(small_model(Family::llama));
   job.cluster.world_size = 2;
