@@ -149,6 +149,14 @@ const ComparedFigure* worst(const Verification& v) {
   return most;
 }
 
+/// The first figure that one side has not got.
+const ComparedFigure* without_counterpart(const Verification& v) {
+  for (const RankVerification& rank : v.ranks)
+    for (const ComparedFigure& figure : rank.figures)
+      if (figure.judged && (!figure.measured || !figure.predicted)) return &figure;
+  return nullptr;
+}
+
 std::string tolerance_text(const Tolerance& tolerance) {
   if (tolerance.share == 0) return exact_size(tolerance.bytes);
   return (tolerance.bytes > Bytes{} ? exact_size(tolerance.bytes) + " and " : "") + exact_percent(tolerance.share);
@@ -165,6 +173,9 @@ std::string verdict_text(const Verification& v, bool colors) {
                     " (" + tolerance_text(v.tolerance) + " of allocated)";
   if (const ComparedFigure* figure = worst(v))
     out += ": furthest off is " + figure->name + " in " + figure->phase + ", by " + residual_text(*figure) + " bytes";
+  else if (const ComparedFigure* lone = without_counterpart(v))
+    out +=
+        ": " + lone->phase + " was " + (lone->measured ? "measured and not predicted" : "predicted and not measured");
   else
     out += well ? ": every judged figure is as predicted, to the byte" : ": a loss is no number";
   return out + "\n";

@@ -46,24 +46,36 @@ std::optional<LedgerFigures> peak_of(const std::vector<MeasuredPhase>& phases, b
   return most;
 }
 
+/// What a side that has no such phase had in it: nothing, where the other held nothing on the GPU then.
+template <class Phase, class Figures>
+std::optional<LedgerFigures> figures_of(const Phase* phase, Figures Phase::*which, bool nothing) {
+  if (phase) return phase->*which;
+  return nothing ? std::optional{LedgerFigures{}} : std::nullopt;
+}
+
+void add_phase(std::vector<ComparedFigure>& out, const MeasuredPhase* measured, const PhaseReport* predicted) {
+  const std::string& name = measured ? measured->name : predicted->name;
+  const bool nothing = (measured ? measured->peak : predicted->peak).reserved == Bytes{};
+  add_ledger(out, name, "", figures_of(measured, &MeasuredPhase::peak, nothing),
+             figures_of(predicted, &PhaseReport::peak, nothing));
+  add_ledger(out, name, "_held", figures_of(measured, &MeasuredPhase::held, nothing),
+             figures_of(predicted, &PhaseReport::held, nothing));
+}
+
+/// Phases of one name side by side; one that the other side has not got stands by itself, where it was.
 void add_phases(std::vector<ComparedFigure>& out, const RankMeasurement& measured, const RankReport& predicted) {
-  const std::size_t count = std::max(measured.phases.size(), predicted.phases.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    const MeasuredPhase* ours = i < measured.phases.size() ? &measured.phases[i] : nullptr;
-    const PhaseReport* theirs = i < predicted.phases.size() ? &predicted.phases[i] : nullptr;
-    const auto add = [&](const MeasuredPhase* m, const PhaseReport* p) {
-      const std::string& name = m ? m->name : p->name;
-      add_ledger(out, name, "", m ? std::optional{m->peak} : std::nullopt, p ? std::optional{p->peak} : std::nullopt);
-      add_ledger(out, name, "_held", m ? std::optional{m->held} : std::nullopt,
-                 p ? std::optional{p->held} : std::nullopt);
-    };
-    if (ours && theirs && ours->name != theirs->name) {
-      add(ours, nullptr);
-      add(nullptr, theirs);
-    } else {
-      add(ours, theirs);
+  auto theirs = predicted.phases.begin();
+  const auto end = predicted.phases.end();
+  for (const MeasuredPhase& ours : measured.phases) {
+    const auto same = std::find_if(theirs, end, [&](const PhaseReport& phase) { return phase.name == ours.name; });
+    if (same == end) {
+      add_phase(out, &ours, nullptr);
+      continue;
     }
+    for (; theirs != same; ++theirs) add_phase(out, nullptr, &*theirs);
+    add_phase(out, &ours, &*theirs++);
   }
+  for (; theirs != end; ++theirs) add_phase(out, nullptr, &*theirs);
 }
 
 /// The predicted term of that name, none where there is none.

@@ -72,7 +72,8 @@ def row_of(record, metric, traced, recorded):
 
 def figures(record, run):
     """What the program counted, beside the record and beside what the probe counted."""
-    rows = [row_of(record, f"peak_{kind}", run.answer["peak"][kind], record["peak"][kind]) for kind in FIGURES]
+    rows = [row_of(record, f"peak_{kind}", run.answer["peak"][kind], record["peak"][kind])
+            for kind in FIGURES if kind in record["peak"]]
     for field in ("end_allocated", "device_peak"):
         if field in record:
             rows.append(row_of(record, field, run.answer[field], record[field]))

@@ -1,6 +1,7 @@
 """Cuts the run into the phases of qlora-plan's report and counts what PyTorch's allocator held in each."""
 
 import json
+import sys
 
 KINDS = ("requested", "allocated", "active", "reserved")
 
@@ -9,11 +10,14 @@ class Phases:
     def __init__(self, torch):
         self._torch = torch
         self.rows = []
+        probe = sys.modules.get("qlora_plan_probe")  # under `qlora-plan trace`
+        self._tell_probe = probe.own_phases() if probe else lambda name: None
 
     def mark(self, name):
         """Closes a phase: its peaks, and what is held at its end."""
         cuda = self._torch.cuda
         cuda.synchronize()
+        self._tell_probe(name)
         stats = cuda.memory_stats()
 
         def figures(which):

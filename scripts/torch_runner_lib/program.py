@@ -152,17 +152,21 @@ class Training:
 
 
 class Samples(torch.utils.data.Dataset):
-    """Random tokens; every sample has the whole length."""
+    """Random tokens; every sample has the whole length. An attention mask comes with them, as collators give one, where
+    transformers would otherwise take the batch for packed sequences and make a mask of length by length itself
+    (masking_utils.py, find_packed_sequence_indices: 4.53 until 5.0)."""
 
     def __init__(self, count, length, vocabulary):
         self._count, self._length, self._vocabulary = count, length, vocabulary
+        self._masked = load.at_least(4, 53) and not load.at_least(5, 0)
 
     def __len__(self):
         return self._count
 
     def __getitem__(self, index):
         ids = torch.randint(0, self._vocabulary, (self._length,))
-        return {"input_ids": ids, "labels": ids.clone()}
+        sample = {"input_ids": ids, "labels": ids.clone()}
+        return sample | {"attention_mask": torch.ones_like(ids)} if self._masked else sample
 
 
 def make_trainer_class(phases, plan):
@@ -182,6 +186,11 @@ def make_trainer_class(phases, plan):
                 return prepare(*arguments, **options)
 
             self.accelerator.prepare = marked
+
+        def get_train_dataloader(self):
+            """Batches stay on the host until their turn, which is what the job's prediction has. (accelerate's loader puts
+            the batches of a whole optimizer step on the GPU at once: 8 bytes a token for each of their tensors.)"""
+            return torch.utils.data.DataLoader(self.train_dataset, batch_size=self.args.per_device_train_batch_size)
 
         def compute_loss(self, *arguments, **options):
             result = super().compute_loss(*arguments, **options)

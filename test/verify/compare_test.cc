@@ -78,6 +78,19 @@ TEST_CASE("verify/compare: a phase that only one side has is a judged figure wit
   CHECK_FALSE(figure(figures, "micro1.forward", "allocated").measured);
 }
 
+TEST_CASE("verify/compare: what follows a phase that only one side has is compared by its name") {
+  RankMeasurement measured = sample_measurement();
+  measured.phases.erase(measured.phases.begin());
+  auto figures = compare(measured, sample_prediction());
+  CHECK_FALSE(figure(figures, "load", "allocated").measured);
+  CHECK(figure(figures, "micro1.forward", "allocated").unaccounted() == ByteDelta{0});
+
+  RankPrediction nothing = sample_prediction();
+  nothing.report.phases[0].peak = nothing.report.phases[0].held = {};
+  figures = compare(measured, nothing);
+  CHECK(figure(figures, "load", "allocated").measured == Bytes{});
+}
+
 TEST_CASE("verify/compare: the device's terms are beside those predicted, each with its residual") {
   RankMeasurement measured = sample_measurement();
   measured.readings = {{.point = "context", .used = 529_MiB, .segments = Bytes{}, .source = "cudaMemGetInfo"},

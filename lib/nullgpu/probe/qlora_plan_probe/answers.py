@@ -13,7 +13,7 @@ import sys
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from . import collectives
+from . import collectives, made
 from .operations import Operations, composite
 from .values import LARGEST, Uniform, Values
 
@@ -77,16 +77,16 @@ class Answers:
             result.fill_(value.value)
 
     def _nonzero(self, tensor):
-        aten.nonzero.out(tensor, out=torch.empty(0, dtype=torch.int64, device=tensor.device))
+        aten.nonzero.out(tensor, out=made.empty(0, dtype=torch.int64, device=tensor.device))
         value = self._values.of(tensor)
         if value is None:
             chosen = self._answer("nonzero", "nonzero", True)
             value = Uniform(bool(chosen))
         if isinstance(value, Uniform):
             rows = tensor.numel() if value.value else 0
-            return torch.empty((tensor.dim(), rows), dtype=torch.int64, device=tensor.device).t()
+            return made.empty((tensor.dim(), rows), dtype=torch.int64, device=tensor.device).t()
         indices = value.nonzero()
-        result = torch.empty((tensor.dim(), indices.shape[0]), dtype=torch.int64, device=tensor.device).t()
+        result = made.empty((tensor.dim(), indices.shape[0]), dtype=torch.int64, device=tensor.device).t()
         self._values.put(result, indices)
         return result
 
@@ -111,7 +111,7 @@ class Answers:
     def _unique(self, tensor, sorted=True, return_inverse=False, return_counts=False):
         value = self._values.of(tensor)
         if value is None or isinstance(value, Uniform):
-            value = torch.arange(tensor.numel()).reshape(tensor.shape).to(tensor.dtype)
+            value = made.arange(tensor.numel()).reshape(tensor.shape).to(tensor.dtype)
             self._answer("nonzero", "unique", True)
         parts = aten._unique2.default(value, sorted, return_inverse, return_counts)
         return tuple(part.to(tensor.device) for part in parts)
@@ -154,7 +154,7 @@ class Answers:
 
 
 def _both(function, one, other, shape):
-    whole = [torch.full(shape, v.value) if isinstance(v, Uniform) else v for v in (one, other)]
+    whole = [made.full(shape, v.value) if isinstance(v, Uniform) else v for v in (one, other)]
     return bool(function(whole[0], whole[1].to(whole[0].dtype)))
 
 

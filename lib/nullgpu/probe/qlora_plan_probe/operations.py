@@ -10,6 +10,7 @@ where it is compared: such comparisons are answers, and counted as such (answers
 """
 import torch
 
+from . import made
 from .values import Uniform, is_small
 
 _TYPICAL = 0.01  # what a float that nobody computed is taken for when it is compared
@@ -116,7 +117,7 @@ class Operations:
                     return None
                 if isinstance(argument, Uniform):
                     some_uniform = True
-                    argument = torch.tensor(argument.value)
+                    argument = made.tensor(argument.value)
                 elif argument.dim():
                     uniform = False
             known.append(argument)
@@ -158,7 +159,7 @@ class Operations:
             arguments = variant.operands(arguments)
             operands = arguments[1:] if name == "where" else arguments
             dtype = torch.bool if name.startswith("logical") else _promoted(operands)
-            out = variant(*arguments, **options, out=torch.empty(0, dtype=dtype, device=_device(arguments)))
+            out = variant(*arguments, **options, out=made.empty(0, dtype=dtype, device=_device(arguments)))
             if out.numel() and not out.is_floating_point() and not out.is_complex():
                 value = self._by_element(operation, arguments, options)
                 if value is not None:
@@ -176,7 +177,7 @@ class Operations:
             same = _promoted(arguments[0]) if packet is aten.cat else first.dtype
             dtypes = [same if kind == "same" else getattr(torch, kind) for kind in types]
             device = _device(arguments)
-            outs = {name: torch.empty(0, dtype=dtype, device=device) for name, dtype in zip(variant.outs, dtypes)}
+            outs = {name: made.empty(0, dtype=dtype, device=device) for name, dtype in zip(variant.outs, dtypes)}
             result = variant(*arguments, **options, **outs)
             if not first.is_floating_point() and not first.is_complex() and first.is_cuda:
                 value = self._on_host(operation, arguments, options)
@@ -207,7 +208,7 @@ class Operations:
 
         def run(left, right):
             left, right = variant.operands((left, right))
-            out = variant(left, right, out=torch.empty(0, dtype=torch.bool, device=_device((left, right))))
+            out = variant(left, right, out=made.empty(0, dtype=torch.bool, device=_device((left, right))))
             if out.numel():
                 value = self._by_element(operation, (left, right), {})
                 if value is None:
@@ -220,7 +221,7 @@ class Operations:
 
     def _supposed(self, operation, name, left, right):
         """A comparison of what nobody computed: with itself, or with a number that a healthy value is far from."""
-        typical = torch.tensor(_TYPICAL if left.is_floating_point() else 1)
+        typical = made.tensor(_TYPICAL if left.is_floating_point() else 1)
         if isinstance(right, torch.Tensor):
             if left.data_ptr() == right.data_ptr() and left.shape == right.shape:
                 return Uniform(operation(typical, typical).item())
@@ -244,7 +245,7 @@ class Operations:
                 dtype = options.get("dtype") or (torch.int64 if integral else tensor.dtype)
             else:
                 dtype = tensor.dtype
-            out = variant(tensor, *arguments, **options, out=torch.empty(0, dtype=dtype, device=tensor.device))
+            out = variant(tensor, *arguments, **options, out=made.empty(0, dtype=dtype, device=tensor.device))
             value = self._values.of(tensor)
             if isinstance(value, Uniform):
                 value = _reduced(name, value, tensor.numel() // max(out.numel(), 1))
@@ -260,7 +261,7 @@ class Operations:
 
     # ---- single operations -------------------------------------------------------------------------------------
     def _arange(self, start, end, step=1, *, out):
-        host = torch.arange(start, end, step, dtype=out.dtype)
+        host = made.arange(start, end, step, dtype=out.dtype)
         out.resize_(host.shape)
         self._values.put(out, host if is_small(host) else None)
         return out
@@ -276,7 +277,7 @@ class Operations:
         return tensor
 
     def _masked_fill(self, tensor, mask, value):
-        number = value.to(tensor.dtype) if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=tensor.dtype)
+        number = value.to(tensor.dtype) if isinstance(value, torch.Tensor) else made.tensor(value, dtype=tensor.dtype)
         known = None
         if is_small(tensor):
             known = self._on_host(lambda x, m, v: x.masked_fill(m, v.to(x.dtype)), (tensor, mask, number), {})
@@ -316,7 +317,7 @@ class Operations:
             self._values.claim(result)
         composite(aten.copy_.default, result, source, non_blocking)
         if isinstance(value, Uniform):
-            value = Uniform(torch.tensor(value.value).to(result.dtype).item())
+            value = Uniform(made.tensor(value.value).to(result.dtype).item())
         elif value is not None and source.dtype is result.dtype and source.stride() == result.stride() \
                 and result.is_contiguous() and is_small(result):
             return  # a copy of bytes, which the library has seen
@@ -341,7 +342,7 @@ class _Variant:
         for at in self._tensors:
             if at < len(arguments) and not isinstance(arguments[at], torch.Tensor):
                 beside = next(argument for argument in arguments if isinstance(argument, torch.Tensor))
-                number = torch.tensor(arguments[at], dtype=torch.result_type(beside, arguments[at]))
+                number = made.tensor(arguments[at], dtype=torch.result_type(beside, arguments[at]))
                 arguments = (*arguments[:at], number, *arguments[at + 1:])
         return arguments
 

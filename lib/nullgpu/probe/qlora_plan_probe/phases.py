@@ -33,6 +33,7 @@ class Phases:
         self._preparing_now = False
         self._stepped = False  # since the last forward
         self._evaluating = False
+        self.divides = True  # else the program tells its phases itself
         self.on_close = []  # functions of the phase's name, called before its counters are read
         self.on_optimizer = []  # functions of an optimizer that is about to step for the first time
         self._optimizers = set()
@@ -40,6 +41,10 @@ class Phases:
     # ---- phases ------------------------------------------------------------------------------------------------
     def close(self, name, phase):
         """What happened since the last phase was this one."""
+        if self.divides:
+            self.record(name, phase)
+
+    def record(self, name, phase):
         if not self._recorder.active:
             return
         for function in self.on_close:

@@ -1,7 +1,7 @@
 """What is put into place once the program has imported torch."""
 import sys
 
-from . import ending, imports, library
+from . import _divided, ending, imports, library
 
 
 def install(request, recorder):
@@ -33,6 +33,7 @@ def _with_torch(torch, request, recorder):
     marks = phases.Phases(request, recorder)
     marks.install()
     marks.on_close.append(given.phase_over)
+    _divided.append(marks)
     parts = [given]
     if request.inventory or request.snapshot:
         from . import history

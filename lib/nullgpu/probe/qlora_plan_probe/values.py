@@ -7,7 +7,7 @@ import itertools
 
 import torch
 
-from . import library
+from . import library, made
 from .owners import Owners
 
 LARGEST = 1 << 20  # bytes of a tensor that is worked out
@@ -31,7 +31,7 @@ class Values:
         if not tensor.is_cuda:
             return tensor if tensor.device.type == "cpu" else None
         if tensor.numel() == 0:
-            return torch.empty(tensor.shape, dtype=tensor.dtype)
+            return made.empty(tensor.shape, dtype=tensor.dtype)
         owner = self._owners.of(tensor.untyped_storage())
         if owner is not None and owner.uniform is not None:
             return owner.uniform
@@ -49,7 +49,7 @@ class Values:
         value = self.of(tensor)
         if not isinstance(value, Uniform):
             return value
-        return torch.full(tensor.shape, value.value, dtype=tensor.dtype) if is_small(tensor) else None
+        return made.full(tensor.shape, value.value, dtype=tensor.dtype) if is_small(tensor) else None
 
     def claim(self, tensor):
         """Known bytes are about to be copied there."""
@@ -83,7 +83,7 @@ class Values:
 
     @staticmethod
     def _span_of(tensor):
-        host = torch.empty(_span(tensor), dtype=tensor.dtype)
+        host = made.empty(_span(tensor), dtype=tensor.dtype)
         library.read_into(host.data_ptr(), tensor.data_ptr(), _span(tensor) * tensor.element_size())
         return host
 
@@ -94,7 +94,7 @@ class Values:
             self._forget(tensor)
             return
         within = dense or library.written_by_host(tensor.data_ptr(), size)  # gaps keep what they hold
-        host = self._span_of(tensor) if within and not dense else torch.empty(_span(tensor), dtype=tensor.dtype)
+        host = self._span_of(tensor) if within and not dense else made.empty(_span(tensor), dtype=tensor.dtype)
         filled = host.as_strided(tensor.shape, tensor.stride())
         if isinstance(value, Uniform):
             filled.fill_(value.value)
