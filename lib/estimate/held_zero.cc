@@ -83,6 +83,9 @@ class Parts {
     for (ListedWeight weight : weights) {
       if (options_.module_dtype && is_floating(weight.dtype)) weight.dtype = *options_.module_dtype;
       if (!options_.offload_param) of(held, category_of(weight)) += bytes_of(part(weight), weight.dtype);
+      if (options_.secondary_ranks > 1 && !weight.trained)  // after a step those of trained ones are out of date
+        of(held, category_of(weight)) +=
+            bytes_of(part(weight) * options_.world_size / options_.secondary_ranks, weight.dtype);
       if (in_eight_bits(weight)) of(held, category_of(weight)) += bytes_of(weight.stored(), weight.dtype);
       if (weight.stored() <= options_.param_persistence_threshold) persistent.push_back(weight);
       const bool decays = weight.kind != WeightKind::bias && (weight.kind != WeightKind::norm || options_.norms_decay);

@@ -16,7 +16,8 @@ void check_options(const Zero& plan, Diagnostics& refusals) {
       refusals.push_back(refusal("not-supported", std::string(key) + " of ZeRO-3 is not worked out yet",
                                  std::string("plans.zero3.") + key, "leave it out"));
   };
-  not_modelled(plan.zero_hpz_partition_size > 1, "zero_hpz_partition_size");
+  not_modelled(plan.zero_hpz_partition_size > 1 && plan.offload_param.device != OffloadDevice::none,
+               "zero_hpz_partition_size beside offload_param");
   not_modelled(plan.zero_quantized_weights, "zero_quantized_weights");
   not_modelled(plan.zero_quantized_nontrainable_weights, "zero_quantized_nontrainable_weights");
   not_modelled(plan.zero_quantized_gradients, "zero_quantized_gradients");
@@ -56,6 +57,11 @@ void check_saved_modules(const AdapterSpec& adapter, Diagnostics& refusals) {
 Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack) {
   Diagnostics refusals = check_zero(job, plan);
   check_options(plan, refusals);
+  if (job.cluster.world_size % plan.zero_hpz_partition_size != 0)
+    refusals.push_back(refusal("zero3-hpz",
+                               std::to_string(job.cluster.world_size) + " ranks are not a whole number of groups of " +
+                                   std::to_string(plan.zero_hpz_partition_size),
+                               "plans.zero3.zero_hpz_partition_size", "give the GPUs of a node"));
   check_training(job, plan, refusals);
   if (job.model.experts)
     refusals.push_back(refusal("not-supported", "mixtures of experts under ZeRO-3 are not worked out yet", "model",
@@ -71,6 +77,7 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
   Zero3Options options;
   const std::int64_t hidden = job.model.hidden_size;
   options.world_size = job.cluster.world_size;
+  options.secondary_ranks = plan.zero_hpz_partition_size;
   options.rank = rank;
   options.module_dtype = zero_module_dtype(job.training, plan);
   options.gradient_clipping = zero_gradient_clipping(job.training, plan);

@@ -97,7 +97,10 @@ void Zero3Coordinator::gather(Context& ctx, const std::vector<Zero3Param*>& para
   if (missing.empty()) return;
   wait_stream(ctx, options_.gather_stream(), ctx.stream);
   const Scoped stream(ctx.stream, options_.gather_stream());
-  Zero3Gather::start(ctx, std::move(missing), options_);
+  const auto second = std::stable_partition(missing.begin(), missing.end(),
+                                            [](const Zero3Param* param) { return param->secondary().defined(); });
+  if (second != missing.begin()) Zero3Gather::start(ctx, {missing.begin(), second}, options_);
+  if (second != missing.end()) Zero3Gather::start(ctx, {second, missing.end()}, options_);
 }
 
 void Zero3Coordinator::fetch(Context& ctx, const Module* module) {

@@ -10,6 +10,18 @@
 #include "tensor/factories.h"
 
 namespace qlp {
+namespace {
+
+/// What of a parameter this rank gives, on the GPU: its part of the second copy where there is one, among fewer ranks.
+Tensor source_of(Context& ctx, const Zero3Param& param) {
+  return param.secondary().defined() ? param.secondary() : partition_on_device(ctx, param);
+}
+
+RankGroup group_of(const Zero3Param& param, const Zero3Options& options) {
+  return param.secondary().defined() ? options.secondary_group() : options.group();
+}
+
+}  // namespace
 
 void Zero3Gather::start(Context& ctx, std::vector<Zero3Param*> params, const Zero3Options& options) {
   std::sort(params.begin(), params.end(), [](auto* a, auto* b) { return a->id() < b->id(); });
@@ -25,38 +37,41 @@ void Zero3Gather::start(Context& ctx, std::vector<Zero3Param*> params, const Zer
 /// AllGatherHandle: the parameter lies in the buffer. NoGatherHandle: one rank's part is the whole.
 void Zero3Gather::gather_one(Context& ctx, const Zero3Options& options) {
   for (Zero3Param* param : params_) {
-    const Tensor own = partition_on_device(ctx, *param);
+    const Tensor own = source_of(ctx, *param);
     if (options.world_size == 1) {
       param->show(own);
       continue;
     }
-    const Shape whole{round_up(param->numel(), options.world_size)};
-    const Tensor buffer = empty(ctx, whole, own.dtype(), Op::all_gather);
-    all_gather(ctx, options.group(), buffer, own);
+    const RankGroup group = group_of(*param, options);
+    const Tensor buffer = empty(ctx, {own.numel() * group.size}, own.dtype(), Op::all_gather);
+    all_gather(ctx, group, buffer, own);
     param->show(buffer);
     if (options.offload_param) inputs_.push_back(own);
   }
 }
 
 void Zero3Gather::gather_several(Context& ctx, const Zero3Options& options) {
+  const RankGroup group = group_of(*params_.front(), options);
   std::map<DType, std::vector<Zero3Param*>> by_dtype;
   for (Zero3Param* param : params_) by_dtype[param->dtype()].push_back(param);
   for (const auto& [dtype, params] : by_dtype) {
-    std::int64_t part = 0;
-    for (const Zero3Param* param : params) part += param->partition_numel();
-    flat_.push_back(empty(ctx, {part * options.world_size}, dtype, Op::all_gather));
+    const bool second = params.front()->secondary().defined();
+    std::int64_t row = 0;
+    for (const Zero3Param* param : params) row += second ? param->secondary().numel() : param->partition_numel();
+    flat_.push_back(empty(ctx, {row * group.size}, dtype, Op::all_gather));
     std::vector<Tensor> parts;
-    for (const Zero3Param* param : params) parts.push_back(partition_on_device(ctx, *param));
-    const Tensor own = flat_.back().flat(options.rank * part, part);
+    for (const Zero3Param* param : params) parts.push_back(source_of(ctx, *param));
+    const Tensor own = flat_.back().flat(options.rank % group.size * row, row);
     std::int64_t start = 0;
     for (std::size_t i = 0; i < params.size(); ++i) {
+      const std::int64_t part = parts[i].numel();
       if (ctx.kernels(own)) {
-        copy_into(ctx, own.flat(start, parts[i].numel()), parts[i]);
-        places_[params[i]] = {flat_.back(), part, start};
+        copy_into(ctx, own.flat(start, part), parts[i]);
+        places_[params[i]] = {flat_.back(), row, start, part};
       }
-      start += params[i]->partition_numel();
+      start += part;
     }
-    all_gather(ctx, options.group(), flat_.back(), own);
+    all_gather(ctx, group, flat_.back(), own);
   }
 }
 
@@ -79,8 +94,7 @@ void Zero3Gather::wait(Context& ctx) {
 void Zero3Gather::copy_out(Context& ctx, const Zero3Param& param, const Tensor& whole) const {
   const auto found = places_.find(&param);
   if (found == places_.end() || !ctx.kernels(whole)) return;
-  const auto& [flat, row, start] = found->second;
-  const std::int64_t part = param.partition_numel();
+  const auto& [flat, row, start, part] = found->second;
   for (std::int64_t at = 0, rank = 0; at < param.numel(); at += part, ++rank) {
     const std::int64_t own = std::min(part, param.numel() - at);
     copy_into(ctx, whole.flat(at, own), flat.flat(rank * row + start, own));

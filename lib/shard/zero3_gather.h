@@ -25,10 +25,10 @@ class Zero3Gather final : public RefCounted {
   void gather_one(Context& ctx, const Zero3Options& options);
   void gather_several(Context& ctx, const Zero3Options& options);
 
-  /// Where a parameter's parts lie in what several were gathered into: `start` elements into the row of each rank.
+  /// Where a parameter's parts lie in what several were gathered into: `part` elements, `start` into the row of a rank.
   struct Place {
     Tensor flat;
-    std::int64_t row = 0, start = 0;
+    std::int64_t row = 0, start = 0, part = 0;
   };
   void copy_out(Context& ctx, const Zero3Param& param, const Tensor& whole) const;
 

@@ -248,6 +248,8 @@ void Zero3Optimizer::step(Context& ctx, Optimizer& optimizer) {
   }
   scaled_norm_.reset();
   gather_persistent(ctx);
+  for (const auto& group : groups_)
+    for (Zero3Param* param : group) param->drop_secondary();
   gradients_->drop_norms();
 }
 

@@ -42,7 +42,12 @@ struct Zero3Options {
   Place master_place() const { return offload_optimizer ? Place::host : Place::device; }
   Place gradient_place() const { return offload_optimizer && pin_gradients ? Place::pinned : master_place(); }
 
+  /// zero_hpz_partition_size: ranks that share a second copy of every parameter, cut among them alone; 1: there is
+  /// none.
+  std::int64_t secondary_ranks = 1;
+
   RankGroup group() const { return {.size = world_size}; }
+  RankGroup secondary_group() const { return {MeshAxis::dp_shard, secondary_ranks}; }
   StreamId gather_stream() const { return overlap_comm ? 1 : 0; }
   StreamId reduce_stream() const { return overlap_comm ? 2 : 0; }
 };

@@ -20,6 +20,7 @@ Zero3Param::Zero3Param(Context& ctx, Parameter& parameter, std::size_t id, const
       category_(parameter.tensor.storage().label().category),
       partition_numel_(ceil_div(numel(), options.world_size)) {
   broadcast(ctx, options.group(), parameter.tensor);
+  keep_secondary(ctx);
   {
     const Scoped category(ctx.category, category_);
     const Scoped place(ctx.place, options.param_place());
@@ -31,11 +32,8 @@ Zero3Param::Zero3Param(Context& ctx, Parameter& parameter, std::size_t id, const
 }
 
 void Zero3Param::partition_whole(Context& ctx) const {
-  if (!ctx.kernels(partition_)) return;
-  const std::int64_t start = partition_numel_ * options_->rank;
-  const std::int64_t own = std::clamp<std::int64_t>(numel() - start, 0, partition_numel_);
-  fill(ctx, partition_, 0);
-  if (own > 0) copy_into(ctx, partition_.flat(0, own), tensor().view({numel()}).flat(start, own));
+  fill_part(ctx, partition_, options_->rank);
+  if (secondary_.defined()) fill_part(ctx, secondary_, options_->rank % options_->secondary_ranks);
 }
 
 Zero3Param::~Zero3Param() = default;
@@ -57,7 +55,26 @@ void Zero3Param::all_gather(Context& ctx) {
   status = Zero3Status::available;
 }
 
+/// _partition_param_sec
+void Zero3Param::keep_secondary(Context& ctx) {
+  if (options_->secondary_ranks == 1 || secondary_.defined()) return;
+  const Scoped category(ctx.category, category_);
+  const std::int64_t part = partition_numel_ * options_->world_size / options_->secondary_ranks;
+  secondary_ = empty(ctx, {part}, dtype_, Op::flat_parameter);
+  fill_part(ctx, secondary_, options_->rank % options_->secondary_ranks);
+}
+
+/// The `place`-th part of the whole, with padding.
+void Zero3Param::fill_part(Context& ctx, const Tensor& part, std::int64_t place) const {
+  if (!ctx.kernels(part)) return;
+  const std::int64_t start = part.numel() * place;
+  const std::int64_t own = std::clamp<std::int64_t>(numel() - start, 0, part.numel());
+  fill(ctx, part, 0);
+  if (own > 0) copy_into(ctx, part.flat(0, own), tensor().view({numel()}).flat(start, own));
+}
+
 void Zero3Param::free(Context& ctx) {
+  keep_secondary(ctx);
   tensor().storage().record_stream(ctx.stream);
   set_data(tensor(), empty(ctx, {0}, dtype_, Op::empty));
   status = Zero3Status::not_available;

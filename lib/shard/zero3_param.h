@@ -40,6 +40,10 @@ class Zero3Param {
   DType dtype() const { return dtype_; }
   /// Of what this rank keeps of it.
   Category category() const { return category_; }
+  /// ds_secondary_tensor (hpZ): this rank's part of the second copy, while it is up to date.
+  const Tensor& secondary() const { return secondary_; }
+  /// The optimizer has changed the parameter: the second copy is made anew when the whole goes next time.
+  void drop_secondary() { secondary_.reset(); }
   /// The part moves: into a flat buffer of several, or away from where it was.
   void set_partition(Tensor part) { partition_ = std::move(part); }
 
@@ -47,7 +51,7 @@ class Zero3Param {
   void show(const Tensor& data);
   /// Gathered at once, on the current stream (_allgather_params).
   void all_gather(Context& ctx);
-  /// The part of this rank becomes what the whole parameter holds there.
+  /// The parts of this rank become what the whole parameter holds there.
   void partition_whole(Context& ctx) const;
   /// free_param: the whole goes.
   void free(Context& ctx);
@@ -58,6 +62,9 @@ class Zero3Param {
   Ref<Zero3Gather> inflight;      ///< the gathering that it waits for
 
  private:
+  void keep_secondary(Context& ctx);
+  void fill_part(Context& ctx, const Tensor& part, std::int64_t place) const;
+
   Parameter* parameter_;
   std::size_t id_;
   const Zero3Options* options_;
@@ -65,7 +72,7 @@ class Zero3Param {
   DType dtype_;
   Category category_;
   std::int64_t partition_numel_;
-  Tensor partition_;
+  Tensor partition_, secondary_;
 };
 
 /// The part on the GPU: a copy if it is kept on the host.

@@ -59,6 +59,9 @@ std::vector<NamedPlan> all_plans() {
       cut.reduce_bucket_size = 1000, cut.sub_group_size = 700, cut.stage3_prefetch_bucket_size = 5000;
       cut.stage3_param_persistence_threshold = 80, cut.stage3_max_reuse_distance = 9000;
       plans.push_back({"zero3 in small pieces", cut});
+      Zero doubled = cut;
+      doubled.zero_hpz_partition_size = 2;
+      plans.push_back({"zero3 with second copies", doubled});
       cut.offload_param.device = cut.offload_optimizer.device = OffloadDevice::cpu;
       plans.push_back({"zero3 on the host", cut});
       continue;

@@ -80,6 +80,15 @@ TEST_CASE("estimate/computed_plans: DoRA under ZeRO-3, whose layers read the bas
   check_equals_unsharded(job, zero(3), {});
 }
 
+TEST_CASE("estimate/computed_plans: ZeRO-3 with a second copy within each node") {
+  JobSpec job = on_ranks(small_job(small_model(Family::llama)));
+  job.dtype = DType::float32, job.training.bf16 = false;
+  job.training.gradient_accumulation_steps = 2;
+  Zero plan = zero(3);
+  plan.zero_hpz_partition_size = 2;
+  check_equals_unsharded(job, plan, {});
+}
+
 TEST_CASE("estimate/computed_plans: QLoRA with its base whole, in parts or in floating storage") {
   JobSpec job = on_ranks(small_qlora_job(small_model(Family::llama)));
   check_equals_unsharded(job, Ddp{}, kSixteenBits);

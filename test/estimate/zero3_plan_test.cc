@@ -29,6 +29,16 @@ JobSpec three_layers() {
   return job;
 }
 
+/// Two layers of 1024 x 4096 with 16384 words, weights from the GPU.
+JobSpec small_tables() {
+  JobSpec job = three_layers();
+  ModelSpec& model = job.model;
+  model.hidden_size = 1024, model.intermediate_size = 4096, model.num_hidden_layers = 2, model.vocab_size = 16384;
+  model.num_attention_heads = 16;
+  job.loading = Loading::gpu;
+  return job;
+}
+
 JobSpec lora_job() {
   JobSpec job = three_layers();
   job.adapter.emplace();
@@ -95,11 +105,7 @@ TEST_CASE("estimate/zero3_plan: float16, and optimizers on flat parts, as the or
 
 // DoRA's layers read the weight of the base: it is gathered then, and fetched ahead for them from the next step on.
 TEST_CASE("estimate/zero3_plan: DoRA, as the oracle records it") {
-  JobSpec job = three_layers();
-  ModelSpec& model = job.model;
-  model.hidden_size = 1024, model.intermediate_size = 4096, model.num_hidden_layers = 2, model.vocab_size = 16384;
-  model.num_attention_heads = 16;
-  job.loading = Loading::gpu;
+  JobSpec job = small_tables();
   job.training.seq_len = 256;
   job.adapter.emplace();
   job.adapter->r = 16, job.adapter->all_linear = true, job.adapter->use_dora = true;
@@ -112,6 +118,22 @@ TEST_CASE("estimate/zero3_plan: DoRA, as the oracle records it") {
   CHECK(refused(job, plan).empty());
   job.quantization.reset(), job.loading = Loading::automatic;  // zero.Init
   CHECK(refused(job, plan) == std::vector<std::string>{"zero3-dora-init"});
+}
+
+// The second copy of what is trained goes with each step, that of the base stays.
+TEST_CASE("estimate/zero3_plan: a second copy within each node (hpZ), as the oracle records it") {
+  JobSpec job = small_tables();
+  job.training.seq_len = 512;
+  job.training.gradient_checkpointing = GradientCheckpointing::reentrant;
+  job.adapter.emplace();
+  job.adapter->r = 16, job.adapter->all_linear = true;
+  Zero plan = std::get<Zero>(find_plan("zero3")->plan);
+  plan.reduce_bucket_size = 2'000'000, plan.zero_hpz_partition_size = 2;
+  CHECK(run(job, plan) == Figures{311'787'353, 97'734'473});
+  job.adapter.reset();
+  CHECK(run(job, plan).peak == 423'866'713);
+  plan.zero_hpz_partition_size = 3;
+  CHECK(refused(job, plan) == std::vector<std::string>{"zero3-hpz"});
 }
 
 TEST_CASE("estimate/zero3_plan: sizes that are left to the Trainer follow the width of the model") {
@@ -175,7 +197,8 @@ TEST_CASE("estimate/zero3_plan: what cannot run, or is not worked out, is refuse
     plan.zero_quantized_weights = true;
     plan.offload_param.device = OffloadDevice::nvme;
     job.adapter->modules_to_save = {"lm_head"};
-    CHECK(refused(job, plan) == Codes{"zero-nvme", "not-supported", "not-supported", "zero3-modules-to-save"});
+    CHECK(refused(job, plan) ==
+          Codes{"zero-nvme", "not-supported", "not-supported", "zero3-hpz", "zero3-modules-to-save"});
   }
 }
 
