@@ -18,7 +18,7 @@ from .operations import Operations, composite
 from .values import LARGEST, Uniform, Values
 
 aten = torch.ops.aten
-_PATIENCE = 5000  # bools that a line asks for in one phase before it counts as a loop that only a false ends
+_PATIENCE = 2000  # truths that a line gets in one phase before it counts as a loop that only a false ends
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 
@@ -28,9 +28,9 @@ class Answers:
         self._set = request.answers
         self._recorder = recorder
         self._values = Values()
-        self._operations = Operations(self._values, lambda operation, value: self._answer("compare", operation, value))
+        self._operations = Operations(self._values, self._compare)
         self._reads = 0
-        self._asked = {}  # place -> how often for a bool, since the phase began
+        self._asked = {}  # place -> how often for a truth, since the phase began
         self._given = {}  # (kind, operation, place) -> [first answer, count]
 
     def install(self, plays_rank):
@@ -134,6 +134,11 @@ class Answers:
             return complex(self._answer("float", operation, 0.01))
         return int(self._answer("int", operation, 1))
 
+    def _compare(self, operation, value):
+        if value and operation in ("lt", "le", "gt", "ge"):
+            value = not self._in_loop()
+        return self._answer("compare", operation, value)
+
     def phase_over(self, _name):
         self._asked.clear()
 
@@ -147,7 +152,7 @@ class Answers:
         place, file_line = _place()
         value = self._set.get(file_line, self._set.get(kind, usual))
         entry = self._given.setdefault((kind, operation, place), [value, 0])
-        if kind == "bool" and value != entry[0]:
+        if kind in ("bool", "compare") and value != entry[0]:
             entry = self._given.setdefault((kind, operation + " in a loop", place), [value, 0])
         entry[1] += 1
         return value
