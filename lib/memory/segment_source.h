@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "memory/block.h"
+
 namespace qlp {
 
 /// What a caching allocator asks of the layer below it; the counterpart of the CUDA calls named at each function.
@@ -40,8 +42,9 @@ class SegmentSource {
 /// of distance. (Only the order of addresses means something: it decides between free blocks of equal size.)
 class CounterSource final : public SegmentSource {
  public:
-  /// The capacity of a device without limit.
-  static constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 60;
+  /// The capacity of a device without limit: far more than any has, and little enough that there are addresses for an
+  /// expandable segment of every stream and pool, each of which is larger than the device.
+  static constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 54;
 
   explicit CounterSource(std::uint64_t limit = kUnlimited) : limit_(limit) {}
   /// The same within a range of addresses.
@@ -67,7 +70,9 @@ class CounterSource final : public SegmentSource {
 
   std::uint64_t limit_;
   std::uint64_t used_ = 0;
-  std::vector<Gap> gaps_{{std::uint64_t{1} << 32, std::uint64_t{1} << 62}};  ///< free addresses, the highest first
+  static constexpr std::uint64_t kLowest = std::uint64_t{1} << 32, kHighest = std::uint64_t{1} << 62;
+  static_assert((kHighest - kLowest) / (kUnlimited + kUnlimited / 4) > 2 * kMaxStreams);
+  std::vector<Gap> gaps_{{kLowest, kHighest}};  ///< free addresses, the highest first
 };
 
 }  // namespace qlp

@@ -325,6 +325,14 @@ TEST_CASE("memory/caching_allocator: an expandable segment grows by pages of 20 
   CHECK(f.allocator.segments().size() == 3);
 }
 
+TEST_CASE("memory/caching_allocator: on a device without limit there are addresses for the segments of all streams") {
+  Fixture f("expandable_segments:True");
+  for (StreamId stream = 0; stream < kMaxStreams; ++stream)
+    for (const std::uint64_t bytes : {kKiB, 30 * kMiB}) f.allocator.allocate(bytes, stream);
+  CHECK(f.allocator.segments().size() == 2 * kMaxStreams);
+  CHECK(f.reserved() == kMaxStreams * (2 + 40) * kMiB);
+}
+
 TEST_CASE("memory/caching_allocator: the free end of an expandable segment is used after smaller holes") {
   Fixture f("expandable_segments:True");
   Block* a = f.allocator.allocate(12 * kMiB, 0);
