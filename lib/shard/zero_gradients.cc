@@ -268,9 +268,9 @@ void ZeroGradients::accumulate_on_host(Context& ctx, Entry& entry) const {
 }
 
 /// The norm and the check for overflow are worked out on the GPU; this rank's part goes to the host in float32.
-void ZeroGradients::offload(Context& ctx, const Entry& entry) const {
+void ZeroGradients::offload(Context& ctx, Entry& entry) const {
   const Scoped category(ctx.category, Category::workspace);
-  const Tensor& grad = grad_of(tensor(entry));
+  const Tensor grad = kept_gradient(entry);
   const Stretch mine = mine_of(entry);
   const Tensor part = grad.view({grad.numel()}).flat(mine.start, mine.numel);
   entry.group->norms.push_back(double_norm(ctx, part));
@@ -284,7 +284,7 @@ void ZeroGradients::offload(Context& ctx, const Entry& entry) const {
   const std::int64_t start = entry.group->start_in(options_.rank, entry.index);
   copy_to_host(ctx, bytes_of(part.shape(), DType::float32).count());
   copy_into(ctx, entry.group->host_gradient.flat(start, mine.numel), wide);
-  set_grad(tensor(entry), Tensor());
+  clear(entry);
 }
 
 /// reduce_gradients, independent_gradient_partition_epilogue. Stage 1 leaves gradients where they are until then.

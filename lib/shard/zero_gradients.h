@@ -48,7 +48,7 @@ class ZeroGradients {
   void all_reduce_whole_gradients(Context& ctx);
   void keep(Context& ctx, Entry& entry);
   void accumulate_on_host(Context& ctx, Entry& entry) const;
-  void offload(Context& ctx, const Entry& entry) const;
+  void offload(Context& ctx, Entry& entry) const;
   void clear_previous();
   void collect(Context& ctx, ZeroGroup& group);
   void release_buckets();

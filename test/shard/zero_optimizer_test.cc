@@ -26,7 +26,7 @@ struct FourLayers {
 
   explicit FourLayers(ZeroOptions options) {
     options.world_size = 2;
-    options.module_dtype = DType::bfloat16;
+    options.module_dtype = options.module_dtype.value_or(DType::bfloat16);
     if (options.reduce_bucket_size == 0) options.reduce_bucket_size = 16 * kMiB;
     std::vector<Parameter*> group;
     for (int i = 0; i < 4; ++i) {
@@ -138,6 +138,18 @@ TEST_CASE("shard/zero_optimizer: with offload a buffer for the largest parameter
     CHECK(job.now() == 8 + 2);
     job.zero->step(job.dry.ctx, *job.adam);
     CHECK(job.peak() == 8 + 2);
+  }
+}
+
+TEST_CASE("shard/zero_optimizer: with offload, gradients that are added up in float32 go to the host from there") {
+  // The engine is in float32, what is trained is not: stage 1 keeps grad_accum beside the gradients.
+  FourLayers job({.partition_gradients = false, .module_dtype = DType::float32, .offload_optimizer = true});
+  for (int step = 0; step < 2; ++step) {
+    job.backward(false);
+    CHECK(job.now() == 8 + 2 + 32 + 4 * 4);
+    job.backward(true);
+    CHECK(job.now() == 8 + 2);
+    job.zero->step(job.dry.ctx, *job.adam);
   }
 }
 
