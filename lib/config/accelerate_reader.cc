@@ -165,8 +165,7 @@ std::optional<NamedPlan> read_zero(MapReader& root, const std::string& file, con
   MapReader map(root.take("deepspeed_config"), root.place_of("deepspeed_config"), root.findings());
   std::optional<NamedPlan> plan;
   if (const auto name = map.text("deepspeed_config_file")) {
-    const auto own = read_launch_file(path_beside(file, *name), files, root.findings());
-    if (own) plan = own->plan;
+    plan = read_deepspeed_file(path_beside(file, *name), map.place_of("deepspeed_config_file"), files, root.findings());
   } else {
     plan = read_inline_zero(map);
   }

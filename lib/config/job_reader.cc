@@ -86,7 +86,11 @@ std::optional<LaunchFile> read_launch(const Section& plans, const std::string& j
                    "write plans: [" + *path + "]");
     return std::nullopt;
   }
-  return read_launch_file(path_beside(job_file, *path), files, findings);
+  if (path->empty()) {
+    findings.error("wrong-type", plans.place, "expected a list or a map of plans, or a file; found an empty text");
+    return std::nullopt;
+  }
+  return read_launch_file(path_beside(job_file, *path), plans.place, files, findings);
 }
 
 /// How processes lie on nodes is the file's word only where their number is.

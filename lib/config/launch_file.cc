@@ -1,5 +1,7 @@
 #include "config/launch_file.h"
 
+#include <utility>
+
 #include "base/dtype.h"
 #include "config/accelerate_reader.h"
 #include "config/deepspeed_reader.h"
@@ -14,28 +16,47 @@ bool looks_like_json(const std::string& text) {
   return first != std::string::npos && text[first] == '{';
 }
 
+/// The map that a file holds. One that cannot be read is an error of the file that names it.
+NodePtr read_map(const std::string& path, const KeyPlace& named, const FileReader& files, Findings& findings) {
+  auto text = read_text(path, files);
+  if (!text) {
+    for (Diagnostic& error : text.error()) error.key_path = named.path, error.position = named.position;
+    findings.append(std::move(text.error()));
+    return nullptr;
+  }
+  auto root = looks_like_json(*text) ? parse_json(*text, path) : parse_yaml(*text, path);
+  if (root) return *root;
+  findings.append(std::move(root.error()));
+  return nullptr;
+}
+
+bool has(const TextNode& node, std::string_view key) { return node.kind == NodeKind::map && find(node, key); }
+
+std::nullopt_t refuse(const TextNode& node, std::string message, Findings& findings) {
+  findings.error("not-a-launch-file", {"", node.position}, std::move(message));
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::optional<LaunchFile> read_launch_file(const std::string& path, const FileReader& files, Findings& findings) {
-  const auto text = read_text(path, files);
-  if (!text) {
-    findings.append(text.error());
-    return std::nullopt;
-  }
-  const auto root = looks_like_json(*text) ? parse_json(*text, path) : parse_yaml(*text, path);
-  if (!root) {
-    findings.append(root.error());
-    return std::nullopt;
-  }
-  const TextNode& node = **root;
-  if (node.kind == NodeKind::map && find(node, "distributed_type")) return read_accelerate(node, path, files, findings);
-  if (node.kind == NodeKind::map && find(node, "zero_optimization")) {
-    const auto plan = read_deepspeed(node, path, findings);
-    return plan ? std::optional{LaunchFile{.plan = *plan}} : std::nullopt;
-  }
-  findings.error("not-a-launch-file", {"", {path, node.position.line, node.position.column}},
-                 "neither a file of accelerate (distributed_type) nor one of DeepSpeed (zero_optimization)");
-  return std::nullopt;
+std::optional<LaunchFile> read_launch_file(const std::string& path, const KeyPlace& named, const FileReader& files,
+                                           Findings& findings) {
+  const NodePtr root = read_map(path, named, files, findings);
+  if (!root) return std::nullopt;
+  if (has(*root, "distributed_type")) return read_accelerate(*root, path, files, findings);
+  if (!has(*root, "zero_optimization"))
+    return refuse(*root, "neither a file of accelerate (distributed_type) nor one of DeepSpeed (zero_optimization)",
+                  findings);
+  const auto plan = read_deepspeed(*root, path, findings);
+  return plan ? std::optional{LaunchFile{.plan = *plan}} : std::nullopt;
+}
+
+std::optional<NamedPlan> read_deepspeed_file(const std::string& path, const KeyPlace& named, const FileReader& files,
+                                             Findings& findings) {
+  const NodePtr root = read_map(path, named, files, findings);
+  if (!root) return std::nullopt;
+  if (!has(*root, "zero_optimization")) return refuse(*root, "no file of DeepSpeed (zero_optimization)", findings);
+  return read_deepspeed(*root, path, findings);
 }
 
 NamedPlan plan_for(const LaunchFile& file, const JobSpec& job) {

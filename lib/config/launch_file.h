@@ -23,8 +23,13 @@ struct LaunchFile {
 };
 
 /// Reads `path`: accelerate's YAML or JSON (told by distributed_type), else DeepSpeed's JSON. Keys that are not known
-/// are warnings. None where it has errors: codes of job_reader.h, and "not-a-launch-file".
-std::optional<LaunchFile> read_launch_file(const std::string& path, const FileReader& files, Findings& findings);
+/// are warnings. None where it has errors: codes of job_reader.h, and "not-a-launch-file". `named` is the key that
+/// names the file.
+std::optional<LaunchFile> read_launch_file(const std::string& path, const KeyPlace& named, const FileReader& files,
+                                           Findings& findings);
+/// The same of DeepSpeed's JSON alone, which a file of accelerate may name.
+std::optional<NamedPlan> read_deepspeed_file(const std::string& path, const KeyPlace& named, const FileReader& files,
+                                             Findings& findings);
 
 /// What the file means for this job: PEFT's wrap policy beside an adapter under FSDP1, and integers that FSDP2 leaves
 /// whole, are the Trainer's and accelerate's doing and in no file.

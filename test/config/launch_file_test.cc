@@ -19,7 +19,7 @@ namespace {
 using test::MemoryFiles;
 
 std::optional<LaunchFile> read(const std::string& text, Findings& findings) {
-  return read_launch_file("launch", MemoryFiles({{"launch", text}}), findings);
+  return read_launch_file("launch", {"plans", {"job.yaml", 5, 8}}, MemoryFiles({{"launch", text}}), findings);
 }
 
 LaunchFile read(const std::string& text) {
@@ -184,6 +184,32 @@ TEST_CASE("config/launch_file: the name of a plan is no file") {
   const auto job = read_job(job_text("cluster: {gpu: A100 SXM4 80GB}\nplans: fsdp2\n"), "a.yaml", MemoryFiles());
   REQUIRE_FALSE(job);
   CHECK(job.error().front().hint == "write plans: [fsdp2]");
+}
+
+TEST_CASE("config/launch_file: a file that cannot be read is an error where it is named") {
+  const MemoryFiles files({{"accelerate.yaml",
+                            "distributed_type: DEEPSPEED\ndeepspeed_config:\n"
+                            "  deepspeed_config_file: ds.json\n"}});
+  Findings findings;
+  CHECK_FALSE(read_launch_file("none.yaml", {"plans", {"job.yaml", 5, 8}}, files, findings));
+  CHECK_FALSE(read_launch_file("accelerate.yaml", {"plans", {"job.yaml", 5, 8}}, files, findings));
+  REQUIRE(findings.list().size() == 2);
+  CHECK(findings.list()[0].key_path == "plans");
+  CHECK(findings.list()[0].position.file == "job.yaml");
+  CHECK(findings.list()[0].position.line == 5);
+  CHECK(findings.list()[1].key_path == "deepspeed_config.deepspeed_config_file");
+  CHECK(findings.list()[1].position.file == "accelerate.yaml");
+  CHECK(findings.list()[1].position.line == 3);
+  const auto job = read_job(job_text("cluster: {gpu: L4}\nplans: ''\n"), "job.yaml", files);
+  REQUIRE_FALSE(job);
+  CHECK(job.error()[0].position.line == 5);
+}
+
+TEST_CASE("config/launch_file: a file of accelerate names one of DeepSpeed, not itself") {
+  Findings findings;
+  CHECK_FALSE(read("distributed_type: DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: launch}\n", findings));
+  REQUIRE(findings.list().size() == 1);
+  CHECK(findings.list()[0].code == "not-a-launch-file");
 }
 
 TEST_CASE("config/launch_file: an exported file read back gives the same plan") {
