@@ -12,16 +12,23 @@ bool ends_with_part(std::string_view name, std::string_view part) {
   return name == part || (name.ends_with(part) && name[name.size() - part.size() - 1] == '.');
 }
 
+/// Only whether names match is asked, so groups need not be kept.
+re2::RE2::Options pattern_options() {
+  re2::RE2::Options options(re2::RE2::Quiet);
+  options.set_never_capture(true);
+  return options;
+}
+
 /// True if the whole name matches; a pattern that is none matches nothing.
 bool matches(const std::string& pattern, std::string_view name) {
-  const re2::RE2 expression(pattern, re2::RE2::Quiet);
+  const re2::RE2 expression(pattern, pattern_options());
   return expression.ok() && re2::RE2::FullMatch(re2::StringPiece(name.data(), name.size()), expression);
 }
 
 }  // namespace
 
 std::optional<std::string> error_in_pattern(const std::string& pattern) {
-  const re2::RE2 expression(pattern, re2::RE2::Quiet);
+  const re2::RE2 expression(pattern, pattern_options());
   return expression.ok() ? std::nullopt : std::optional(expression.error());
 }
 
