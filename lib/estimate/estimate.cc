@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/text.h"
+#include "estimate/adapter_rules.h"
 #include "estimate/attention_rules.h"
 #include "estimate/closed_form.h"
 #include "estimate/communication.h"
@@ -35,7 +37,23 @@ HostReport host_memory(const JobSpec& job, const NamedPlan& plan, const DryRun& 
 struct PlayedRank {
   RankReport report;
   std::optional<bool> runs_when_limited;
+  std::optional<Diagnostic> death;  ///< where it does not
 };
+
+/// Tensors alone would find room; what is free lies in parts, in segments that are in use or those of other streams.
+Diagnostic death_of(const Timeline& timeline, const ReplayOutcome& limited, Bytes limit) {
+  const Bytes asked{timeline.requested_of(timeline.event(*limited.died_at).index)};
+  return {.severity = Severity::note,
+          .code = "dies-in",
+          .message = "runs out of memory in " + timeline.phases()[limited.phases.size() - 1].name + ", where " +
+                     format_size(asked) + " are asked for beside " +
+                     format_size(Bytes{limited.stats.allocated.current}) + " in use: of the " + format_size(limit) +
+                     " that the allocator may take, " + format_size(Bytes{limited.stats.reserved.current}) +
+                     " are taken, and what is free in them is in parts or another stream's",
+          .key_path = {},
+          .position = {},
+          .hint = {}};
+}
 
 PlayedRank play_rank(const JobSpec& job, const DryRun& run, std::int64_t rank, const std::vector<OutsideTerm>& outside,
                      const EstimateOptions& options) {
@@ -53,7 +71,10 @@ PlayedRank play_rank(const JobSpec& job, const DryRun& run, std::int64_t rank, c
     const Bytes limit = allocator_limit(job.cluster, outside);
     const ReplayOutcome limited = replay(run.timeline, job.allocator, limit.count(), lag);
     played.runs_when_limited = limited.runs();
-    if (limited.runs()) set_limited(report, run.timeline, limited);
+    if (limited.runs())
+      set_limited(report, run.timeline, limited);
+    else
+      played.death = death_of(run.timeline, limited, limit);
   }
   return played;
 }
@@ -84,6 +105,7 @@ PlanReport play(const JobSpec& job, const NamedPlan& plan, const EstimateOptions
     }
     PlayedRank played = play_rank(job, *run, rank, report.outside, options);
     report.ranks.push_back(std::move(played.report));
+    if (played.death && runs_when_limited.value_or(true)) report.diagnostics.push_back(*std::move(played.death));
     if (played.runs_when_limited) runs_when_limited = runs_when_limited.value_or(true) && *played.runs_when_limited;
   }
   judge(report, job.cluster, runs_when_limited);
@@ -114,6 +136,7 @@ Report estimate(const JobSpec& job, const EstimateOptions& options) {
   report.job = job;
   report.parameters = count_parameters(job);
   report.diagnostics = attention_warnings(job, StackProfile(job.stack));
+  for (Diagnostic& warning : adapter_warnings(job)) report.diagnostics.push_back(std::move(warning));
   for (Diagnostic& warning : expert_warnings(job)) report.diagnostics.push_back(std::move(warning));
   for (Diagnostic& note : eight_bit_notes(job)) report.diagnostics.push_back(std::move(note));
   for (Diagnostic& note : mesh_notes(job)) report.diagnostics.push_back(std::move(note));
