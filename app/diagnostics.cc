@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/text.h"
 #include "report/format.h"
 
 namespace qlp::app {
@@ -31,29 +32,26 @@ class SourceLines {
   std::map<std::string, std::vector<std::string>> files_;
 };
 
-/// Text from a file must not steer the terminal.
-std::string harmless(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return (c < 0x20 && c != '\t' && c != '\n') || c == 0x7f; }, '?');
-  return text;
-}
+std::string shown(std::string_view text) { return harmless(text, "\t\n"); }
 
-std::string excerpt(std::string line, const Position& position, bool colors) {
-  std::size_t at = position.column == 0 ? 0 : std::min<std::size_t>(position.column - 1, line.size());
-  line = harmless(std::move(line));
-  if (at > kWidth * 2 / 3) {
-    const std::size_t cut = at - kWidth / 2;
-    line.erase(0, cut);
-    at -= cut;
+/// Columns count letters, not bytes.
+std::string excerpt(std::string_view line, const Position& position, bool colors) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const std::string safe = shown(line);
+  std::vector<std::string_view> letters;
+  for (std::string_view rest = safe; !rest.empty(); rest.remove_prefix(letters.back().size()))
+    letters.push_back(rest.substr(0, letter_length(rest)));
+  const std::size_t at = position.column == 0 ? 0 : std::min<std::size_t>(position.column - 1, letters.size());
+  const std::size_t first = at > kWidth * 2 / 3 ? at - kWidth / 2 : 0;
+  std::string part, padding;
+  for (std::size_t i = first; i < std::min(letters.size(), first + kWidth); ++i) {
+    part += letters[i];
+    if (i < at) padding += letters[i] == "\t" ? '\t' : ' ';
   }
-  line.resize(std::min(line.size(), kWidth));
   std::string number = std::to_string(position.line);
   number.insert(0, number.size() < 5 ? 5 - number.size() : 0, ' ');
-  std::string out = number + " | " + line + "\n";
+  const std::string out = number + " | " + part + "\n";
   if (position.column == 0) return out;
-  std::string padding = line.substr(0, at);
-  std::ranges::replace_if(
-      padding, [](char c) { return c != '\t'; }, ' ');
   return out + std::string(number.size(), ' ') + " | " + padding + colored("^", Color::good, colors) + "\n";
 }
 
@@ -84,11 +82,11 @@ std::string diagnostics_text(const Diagnostics& diagnostics, bool colors) {
   std::string out;
   for (const auto& d : diagnostics) {
     std::string message = severity_text(d.severity, colors) + " ";
-    if (!d.key_path.empty()) message += harmless(d.key_path) + ": ";
-    message += harmless(d.message);
-    if (!d.hint.empty()) message += " (" + harmless(d.hint) + ")";
-    out += harmless(place(d.position)) + message + "\n";
-    if (auto line = source.line(d.position)) out += excerpt(std::move(*line), d.position, colors);
+    if (!d.key_path.empty()) message += shown(d.key_path) + ": ";
+    message += shown(d.message);
+    if (!d.hint.empty()) message += " (" + shown(d.hint) + ")";
+    out += shown(place(d.position)) + message + "\n";
+    if (auto line = source.line(d.position)) out += excerpt(*line, d.position, colors);
   }
   return out;
 }

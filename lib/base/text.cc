@@ -199,6 +199,7 @@ std::optional<std::string_view> closest(std::string_view word, std::span<const s
   std::optional<std::string_view> best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (auto candidate : words) {
+    if (candidate.empty()) continue;
     const auto distance = edit_distance(word, candidate);
     if (distance >= best_distance) continue;
     best = candidate;
@@ -209,6 +210,36 @@ std::optional<std::string_view> closest(std::string_view word, std::span<const s
   for (auto candidate : words)
     if (candidate.size() > word.size() && edit_distance(word, candidate.substr(0, word.size())) == 0) return candidate;
   return std::nullopt;
+}
+
+std::size_t letter_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  const std::size_t length = first < 0x80   ? 1
+                             : first < 0xC2 ? 0
+                             : first < 0xE0 ? 2
+                             : first < 0xF0 ? 3
+                             : first < 0xF5 ? 4
+                                            : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U) return 0;
+  return length;
+}
+
+std::string harmless(std::string_view text, std::string_view kept) {
+  const auto is_control = [&](std::string_view letter) {
+    const auto first = static_cast<unsigned char>(letter.front());
+    if (letter.size() == 2) return first == 0xC2 && static_cast<unsigned char>(letter[1]) < 0xA0;  // U+0080 to U+009F
+    return letter.size() == 1 && (first < 0x20 || first == 0x7F) && kept.find(letter) == std::string_view::npos;
+  };
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = letter_length(text);
+    const auto letter = text.substr(0, std::max<std::size_t>(length, 1));
+    out += length == 0 || is_control(letter) ? "?" : letter;
+    text.remove_prefix(letter.size());
+  }
+  return out;
 }
 
 std::string join(std::span<const std::string_view> words, std::string_view separator) {

@@ -46,6 +46,13 @@ std::size_t edit_distance(std::string_view from, std::string_view to);
 /// The word of the list that was probably meant, if one is near enough.
 std::optional<std::string_view> closest(std::string_view word, std::span<const std::string_view> words);
 
+/// Bytes of the letter that a text begins with, in UTF-8; 0 if it is none. The text is not empty.
+std::size_t letter_length(std::string_view text);
+
+/// The text with '?' for every byte that is not UTF-8 and every control character that is not among `kept`: what a file
+/// holds must not steer a terminal or begin a line of its own.
+std::string harmless(std::string_view text, std::string_view kept = {});
+
 /// "a, b, c"
 std::string join(std::span<const std::string_view> words, std::string_view separator = ", ");
 

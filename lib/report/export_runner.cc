@@ -6,6 +6,7 @@
 #include "plan/loading.h"
 #include "report/export_deepspeed.h"
 #include "report/job_json.h"
+#include "report/json_parts.h"
 
 namespace qlp {
 
@@ -20,7 +21,7 @@ Result<std::string> runner_job(const JobSpec& job, const NamedPlan& plan) {
     if (!deepspeed) return Unexpected{deepspeed.error()};
     out["deepspeed"] = nlohmann::ordered_json::parse(*deepspeed);
   }
-  return out.dump(2) + "\n";
+  return document_text(out);
 }
 
 }  // namespace qlp

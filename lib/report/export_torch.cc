@@ -1,15 +1,16 @@
 #include "report/export_torch.h"
 
-#include <algorithm>
 #include <map>
 #include <string_view>
 #include <tuple>
 
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "estimate/shard_map.h"
 #include "report/format.h"
 #include "report/job_json.h"
+#include "report/json_parts.h"
 
 namespace qlp {
 namespace {
@@ -33,13 +34,6 @@ std::string names_text(std::string_view list, const ShardMap& map, Placement pla
   for (const MappedParameter& parameter : map.parameters)
     if (parameter.placement == placement) out += "    " + python_text(parameter.name) + ",\n";
   return out + "]\n";
-}
-
-/// Nothing that could end a comment.
-std::string one_line(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
-  return text;
 }
 
 Json units_json(const std::vector<WrapUnit>& units) {
@@ -95,7 +89,7 @@ Json parameters_json(const std::vector<MappedParameter>& parameters) {
 Result<std::string> torch_lists(const JobSpec& job, const NamedPlan& plan) {
   const auto map = shard_map(job, plan);
   if (!map) return Unexpected{map.error()};
-  std::string out = "# " + plan.name + " of " + one_line(job.model.name) + " over " +
+  std::string out = "# " + plan.name + " of " + harmless(job.model.name) + " over " +
                     std::to_string(job.cluster.world_size) + " ranks, by qlora-plan.\n";
   if (!map->units.empty())
     out +=
@@ -118,7 +112,7 @@ Result<std::string> shard_map_json(const JobSpec& job, const NamedPlan& plan) {
                  {"rules", rules_json(map->parameters)},
                  {"wrap_units", units_json(map->units)},
                  {"parameters", parameters_json(map->parameters)}};
-  return out.dump(2) + "\n";
+  return document_text(out);
 }
 
 }  // namespace qlp

@@ -4,6 +4,7 @@
 
 #include "plan/gpu_catalogue.h"
 #include "report/format.h"
+#include "report/json_parts.h"
 
 namespace qlp {
 namespace {
@@ -73,7 +74,7 @@ std::string gpus_json() {
     entry["source"] = row.source;
     out.push_back(std::move(entry));
   }
-  return out.dump(2) + "\n";
+  return document_text(out);
 }
 
 }  // namespace qlp

@@ -88,4 +88,8 @@ Json diagnostics_json(const Diagnostics& diagnostics) {
   return out;
 }
 
+std::string document_text(const nlohmann::ordered_json& document) {
+  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace qlp

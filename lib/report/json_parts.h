@@ -1,6 +1,7 @@
 // Parts that several reports share, as JSON.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,5 +18,8 @@ nlohmann::ordered_json inventory_json(const std::vector<InventoryItem>& items);
 /// A term outside the framework's allocator each.
 nlohmann::ordered_json outside_json(const std::vector<OutsideTerm>& terms);
 nlohmann::ordered_json diagnostics_json(const Diagnostics& diagnostics);
+
+/// As a file holds it. Names of files need not be UTF-8: what is none gives way to U+FFFD.
+std::string document_text(const nlohmann::ordered_json& document);
 
 }  // namespace qlp

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/model_catalogue.h"
+#include "report/json_parts.h"
 
 namespace qlp {
 
@@ -12,6 +13,6 @@ std::string models_text() {
   return out;
 }
 
-std::string models_json() { return nlohmann::ordered_json(model_names()).dump(2) + "\n"; }
+std::string models_json() { return document_text(model_names()); }
 
 }  // namespace qlp

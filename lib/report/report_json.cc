@@ -179,7 +179,7 @@ std::string report_json(const Report& report, std::string_view tool_version, con
   if (report.findings) out["findings"] = findings_json(*report.findings);
   if (report.verification) out["verification"] = verification_json(*report.verification);
   out["diagnostics"] = diagnostics_json(report.diagnostics);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document_text(out);
 }
 
 }  // namespace qlp

@@ -79,7 +79,7 @@ std::string diagnostic_line(std::string_view about, const Diagnostic& d) {
   if (!d.key_path.empty()) text += d.key_path + ": ";
   text += d.message;
   if (!d.hint.empty()) text += "; " + d.hint;
-  return wrapped(text, 2) + "\n";
+  return wrapped(harmless(text, "\n"), 2) + "\n";
 }
 
 std::string recommendation(const Report& report, bool colors) {
@@ -109,7 +109,7 @@ std::string price_of(const Mistake& mistake, const PlanReport& plan, const Repor
 std::string reasons(const Report& report, const TableOptions& options) {
   std::string out;
   for (const PlanReport* plan : best_first(report)) {
-    if (!plan->applicable()) out += wrapped(plan->plan.name + ": " + plan->reason(), 2) + "\n";
+    if (!plan->applicable()) out += wrapped(plan->plan.name + ": " + harmless(plan->reason(), "\n"), 2) + "\n";
     const std::int64_t ranks = ranks_of(report.job, plan->plan);
     if (plan->applicable() && ranks < report.job.cluster.world_size)
       out += plan->plan.name + ": runs on " + (ranks == 1 ? "one" : std::to_string(ranks)) + " of the job's " +
@@ -117,7 +117,7 @@ std::string reasons(const Report& report, const TableOptions& options) {
     if (const Mistake* mistake = find_mistake(plan->plan.name); mistake && plan->applicable())
       out += price_of(*mistake, *plan, report);
     for (const auto& d : plan->diagnostics)
-      if (d.severity != Severity::note || options.verbose || d.code == "cache-given-back")
+      if (d.severity != Severity::note || options.verbose || d.code == "cache-given-back" || d.code == "dies-in")
         out += diagnostic_line(plan->plan.name, d);
   }
   for (const auto& d : report.diagnostics)
@@ -146,7 +146,7 @@ std::string details(const Report& report) {
 }  // namespace
 
 std::string job_line(const JobSpec& job) {
-  std::string text = job.model.name + ", ";
+  std::string text = harmless(job.model.name) + ", ";
   if (job.adapter) {
     text += job.quantization ? "QLoRA " + std::string{name_of(job.quantization->quant_type)} : "LoRA";
     text += " r " + std::to_string(job.adapter->r);

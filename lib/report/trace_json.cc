@@ -99,7 +99,7 @@ std::string trace_json(const TraceReport& report, std::string_view tool_version)
   if (answered) out["verdict"] = report.fits ? "fits" : "does_not_fit";
   out["trace"] = program_json(report);
   out["diagnostics"] = diagnostics_json(report.diagnostics);
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document_text(out);
 }
 
 std::string probe_request_json(const ProbeRequest& request) {
@@ -112,7 +112,7 @@ std::string probe_request_json(const ProbeRequest& request) {
            {"snapshot", request.snapshot}};
   out["answers"] = Json::object();
   for (const auto& [what, value] : request.answers) out["answers"][what] = value_json(value);
-  return out.dump() + "\n";
+  return document_text(out);
 }
 
 }  // namespace qlp

@@ -79,6 +79,19 @@ TEST_CASE("base/text: did you mean") {
   CHECK_FALSE(closest(std::string(1000, 'x'), words));
 }
 
+TEST_CASE("base/text: no text is near to nothing") {
+  const std::vector<std::string_view> words{""};
+  CHECK_FALSE(closest("(", words));
+}
+
+TEST_CASE("base/text: what would steer a terminal, or is no text, is a question mark") {
+  CHECK(harmless("caf\u00e9 \u4e2d") == "caf\u00e9 \u4e2d");
+  CHECK(harmless("a\x1b[31m\x07\x7f\n") == "a?[31m???");
+  CHECK(harmless("a\u009b31m") == "a?31m");  // CSI of C1
+  CHECK(harmless("a\tb\nc", "\t\n") == "a\tb\nc");
+  CHECK(harmless("\xe9\xff.\xc2") == "??.?");
+}
+
 TEST_CASE("base/text: words in a row") {
   const std::array<std::string_view, 2> words{"a", "b"};
   CHECK(join(words) == "a, b");
