@@ -75,11 +75,13 @@ void read_rank_pattern(MapReader& map, AdapterSpec& spec) {
   const auto* node = map.take("rank_pattern");
   if (!node) return;
   MapReader ranks(node, map.place_of("rank_pattern"), map.findings());
-  for (const auto& entry : node->entries)
+  for (const auto& entry : node->entries) {
+    ranks.take(entry.key);
     if (const auto error = error_in_pattern(entry.key))
       ranks.refuse(entry.key, "bad-pattern", "not a regular expression that is supported: " + *error, {});
     else if (const auto r = ranks.integer(entry.key, {1, kLargestRank}))
       spec.rank_pattern[entry.key] = *r;
+  }
   ranks.finish();
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "config/other_words.h"
 
 namespace qlp {
 namespace {
@@ -26,7 +27,10 @@ bool is_off(const TextNode& node) {
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> words) {
-  const auto near = closest(word, words);
+  const auto other = std::ranges::find_if(kOtherWords, [&](const OtherWord& row) {
+    return row.theirs == word && std::ranges::find(words, row.ours) != words.end();
+  });
+  const auto near = other != kOtherWords.end() ? std::optional{other->ours} : closest(word, words);
   return near ? "did you mean " + std::string(*near) + "?" : "";
 }
 

@@ -1,4 +1,5 @@
 #include <array>
+#include <utility>
 
 #include "config/job_sections.h"
 
@@ -41,6 +42,10 @@ StackVersions read_stack_section(const Section& where, Findings& findings) {
       if (*version < library.oldest)
         map.refuse(library.name, "too-old",
                    "not supported: what it did before " + to_string(library.oldest) + " was not checked");
+      const Version newest = StackVersions{}.*library.version;
+      if (std::pair(version->major, version->minor) > std::pair(newest.major, newest.minor))
+        findings.warning("newer-than-known", map.place_of(library.name),
+                         "newer than what was checked: planned as " + to_string(newest));
     } else {
       map.refuse(library.name, "bad-value",
                  "'" + text->substr(0, 40) + "' is no version: expected one like " + to_string(stack.*library.version));

@@ -11,6 +11,8 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include "base/text.h"
+
 namespace qlp {
 namespace {
 
@@ -57,6 +59,14 @@ class Places {
     const auto letters = std::count_if(before.begin(), before.end(),
                                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
     return {file_, static_cast<std::uint32_t>(mark.line + 1), static_cast<std::uint32_t>(letters + 1)};
+  }
+
+  /// Whether the line is indented with tabs, which YAML does not take.
+  bool has_tab_before(const YAML::Mark& mark) const {
+    auto line_start = mark;
+    line_start.column = 0;
+    const auto line = text_.substr(offset(line_start));
+    return line.substr(0, std::min(line.find_first_not_of(" \t"), line.size())).find('\t') != std::string_view::npos;
   }
 
   /// Whether the quoted text that begins here also ends: the parser takes the end of the file for a quote.
@@ -185,21 +195,6 @@ class TreeBuilder : public YAML::EventHandler {
   Diagnostics errors_;
 };
 
-/// Length of the UTF-8 sequence at the start of the text, 0 if it is none.
-std::size_t sequence_length(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  const std::size_t length = first < 0x80   ? 1
-                             : first < 0xC2 ? 0
-                             : first < 0xE0 ? 2
-                             : first < 0xF0 ? 3
-                             : first < 0xF5 ? 4
-                                            : 0;
-  if (length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U) return 0;
-  return length;
-}
-
 }  // namespace
 
 Diagnostics check_text(std::string_view text, const std::string& file) {
@@ -207,7 +202,7 @@ Diagnostics check_text(std::string_view text, const std::string& file) {
   for (std::size_t at = 0; at < text.size();) {
     const auto c = static_cast<unsigned char>(text[at]);
     const bool control = (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F;
-    const auto length = control ? 0 : sequence_length(text.substr(at));
+    const auto length = control ? 0 : letter_length(text.substr(at));
     if (length == 0) return {error_at("not-text", "not a text file: a byte that is not UTF-8 text", position)};
     at += length;
     ++position.column;
@@ -240,7 +235,9 @@ Result<NodePtr> parse_yaml(std::string_view text, const std::string& file) {
   } catch (const YAML::DeepRecursion& e) {
     return Unexpected{Diagnostics{error_at("yaml-syntax", "not a job: nested too deep", places(e.mark))}};
   } catch (const YAML::Exception& e) {
-    return Unexpected{Diagnostics{error_at("yaml-syntax", "not YAML: " + e.msg, places(e.mark))}};
+    Diagnostic error = error_at("yaml-syntax", "not YAML: " + e.msg, places(e.mark));
+    if (places.has_tab_before(e.mark)) error.hint = "the line begins with a tab: indent with spaces";
+    return Unexpected{Diagnostics{std::move(error)}};
   }
   if (auto errors = tree.take_errors(); !errors.empty()) return Unexpected{std::move(errors)};
   return tree.root();

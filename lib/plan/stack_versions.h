@@ -26,6 +26,7 @@ constexpr std::optional<Version> parse_version(std::string_view text) {
     const std::size_t start = at;
     while (at < text.size() && text[at] >= '0' && text[at] <= '9' && parts[i] < 100'000'000)
       parts[i] = parts[i] * 10 + static_cast<std::uint32_t>(text[at++] - '0');
+    if (at < text.size() && text[at] >= '0' && text[at] <= '9') return std::nullopt;  // no version has so many digits
     if (at == start) return i >= 2 ? std::optional{Version{parts[0], parts[1], 0}} : std::nullopt;
     if (at == text.size() || text[at] != '.') break;
     ++at;

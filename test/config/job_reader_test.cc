@@ -168,6 +168,28 @@ TEST_CASE("config/job_reader: defaults that follow a version") {
   CHECK(with("transformers: 5.0.0").training.gradient_checkpointing == GradientCheckpointing::nonreentrant);
 }
 
+TEST_CASE("config/job_reader: a release that nobody has checked is planned as the newest that was, and said so") {
+  const auto warned = [](const std::string& stack) {
+    return find_note(read(minimal("stack: {" + stack + "}\n")).notes, "newer-than-known", "stack.torch") != nullptr;
+  };
+  CHECK(warned("torch: 2.99.0"));
+  CHECK(warned("torch: 3.0"));
+  CHECK_FALSE(warned("torch: " + to_string(StackVersions{}.torch)));
+  CHECK_FALSE(warned("torch: 2.8.0"));
+  CHECK_FALSE(read_job(minimal("stack: {torch: 99999999999999999999.1}\n"), "job.yaml", DiskFiles()));
+}
+
+TEST_CASE("config/job_reader: words of other tools lead to ours") {
+  const auto hint = [](const std::string& more) {
+    const auto read = read_job(minimal(more + "\n"), "job.yaml", DiskFiles());
+    return read ? "" : read.error().front().hint;
+  };
+  CHECK(hint("quantization: {load_in_4bit: true}\nadapter: {}") == "did you mean quant_type?");
+  CHECK(hint("quantization: {compute_dtype: bf16}\nadapter: {}") == "did you mean bfloat16?");
+  CHECK(hint("adapter: {lora_rank: 8}") == "did you mean r?");
+  CHECK(hint("adapter: {rank_pattern: {'(': 8, '': 3}}").empty());
+}
+
 TEST_CASE("config/job_reader: precision and checkpointing in their spellings") {
   const auto with = [](const std::string& more) { return job(replaced(minimal(), "2048}", "2048, " + more + "}")); };
   CHECK(with("mixed_precision: bf16").training.bf16);

@@ -53,6 +53,11 @@ TEST_CASE("config/yaml_parser: aliases share what they stand for") {
   CHECK(find(*root, "a") == find(*root, "c"));
 }
 
+TEST_CASE("config/yaml_parser: a line that is indented with tabs") {
+  CHECK(error_of("a:\n\tb: 1\n").hint == "the line begins with a tab: indent with spaces");
+  CHECK(error_of("a:\n  b: c: 1\n").hint.empty());
+}
+
 TEST_CASE("config/yaml_parser: tags of the core schema only") {
   CHECK(find(*parse("a: !!str 5"), "a")->quoted);
   CHECK(error_of("a: !mine 5").code == "yaml-syntax");
