@@ -63,6 +63,10 @@ std::string quoted_list(const std::vector<std::string>& names) {
   return out;
 }
 
+void obey_interruption() {
+  if (interruption_noted()) throw Interrupted{};
+}
+
 }  // namespace
 
 std::optional<std::string> why_not_ours(const std::string& target) {
@@ -98,11 +102,13 @@ void CheckpointFolder::note(const std::string& name) {
 }
 
 void CheckpointFolder::write(const TextFile& file) {
+  obey_interruption();
   write_result(in(file.name), file.text);
   note(file.name);
 }
 
 void CheckpointFolder::write(const ShardFile& file) {
+  obey_interruption();
   const std::string path = in(file.name);
   const int out = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (out < 0) fail(path, errno);
@@ -130,6 +136,7 @@ void CheckpointFolder::write(const ShardFile& file) {
 }
 
 void CheckpointFolder::copy(const std::string& from, const std::string& name) {
+  obey_interruption();
   std::error_code error;
   fs::copy_file(from, in(name), fs::copy_options::overwrite_existing, error);
   if (error) fail(target_, "copying " + from + ": " + error.message());
@@ -137,6 +144,7 @@ void CheckpointFolder::copy(const std::string& from, const std::string& name) {
 }
 
 std::uint64_t CheckpointFolder::publish() {
+  obey_interruption();
   write_result(in(kManifest),
                "{\n  \"written_by\": \"qlora-plan sparse-weights\",\n  \"files\": [" + quoted_list(files_) + "]\n}\n");
   std::uint64_t taken = 0;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/interruption.h"
 #include "checkpoint/sparse_checkpoint.h"
 
 namespace qlp::app {
@@ -16,7 +17,8 @@ inline constexpr const char* kManifest = "sparse-weights.json";
 /// Why the folder may not be written: it exists, and is neither empty nor all our own. None if it may.
 std::optional<std::string> why_not_ours(const std::string& target);
 
-/// A folder beside `target` that becomes it. Errors are thrown as OutputError.
+/// A folder beside `target` that becomes it. Errors are thrown as OutputError; an interruption, once the folder is gone
+/// again, as Interrupted.
 class CheckpointFolder {
  public:
   /// Fails where why_not_ours has a reason.
@@ -36,6 +38,7 @@ class CheckpointFolder {
   std::string in(const std::string& name) const;
   void note(const std::string& name);
 
+  InterruptionNoted interruption_;
   std::string target_, staging_;
   std::vector<std::string> files_;
 };

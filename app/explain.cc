@@ -13,6 +13,10 @@
 namespace qlp::app {
 ExitCode run_command(const ExplainArguments& arguments) {
   const CommonArguments& common = arguments.common;
+  if (arguments.events && is_input(*arguments.events, arguments.job)) {
+    log_error("--events: the list would overwrite " + *arguments.events + ", which is read");
+    return ExitCode::bad_input;
+  }
   auto document = read_job_input(arguments.job, common);
   if (!document) return ExitCode::bad_input;
 

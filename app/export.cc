@@ -35,8 +35,8 @@ ExitCode run_command(const ExportArguments& arguments) {
     log_error("--json is the form of --to torch, and names its own file: leave --to and -o out");
     return ExitCode::bad_input;
   }
-  if (arguments.output && is_job_file(*arguments.output, arguments.job)) {
-    log_error("--output: the result would overwrite the job file");
+  if (arguments.output && is_input(*arguments.output, arguments.job)) {
+    log_error("--output: the result would overwrite " + *arguments.output + ", which is read");
     return ExitCode::bad_input;
   }
   auto document = read_job_input(arguments.job, common);

@@ -38,14 +38,18 @@ NamedPlan plan_in_question(const JobSpec& job) {
   return best_first(all).front()->plan;
 }
 
-bool is_job_file(const std::string& path, const JobArguments& job) {
+bool same_file(const std::string& one, const std::string& other) {
   std::error_code none;
-  return std::filesystem::equivalent(path, job.file, none);
+  return std::filesystem::equivalent(one, other, none);
+}
+
+bool is_input(const std::string& path, const JobArguments& job) {
+  return same_file(path, job.file) || (job.machine && same_file(path, *job.machine));
 }
 
 std::optional<JobDocument> read_job_input(const JobArguments& arguments, const CommonArguments& common) {
-  if (common.json && is_job_file(*common.json, arguments)) {
-    log_error("--json: the result would overwrite the job file");
+  if (common.json && is_input(*common.json, arguments)) {
+    log_error("--json: the result would overwrite " + *common.json + ", which is read");
     return std::nullopt;
   }
   auto document = read_job_file(arguments.file);

@@ -17,8 +17,10 @@ std::optional<JobDocument> read_job_input(const JobArguments& arguments, const C
 /// that comes nearest.
 NamedPlan plan_in_question(const JobSpec& job);
 
-/// Whether writing the file would destroy the job.
-bool is_job_file(const std::string& path, const JobArguments& job);
+/// Whether both are names of one file that is there.
+bool same_file(const std::string& one, const std::string& other);
+/// Whether writing the file would destroy the job file or the machine profile.
+bool is_input(const std::string& path, const JobArguments& job);
 
 /// Errors and warnings (with -v notes too) to stderr, as the options ask.
 void show_diagnostics(const Diagnostics& diagnostics, const CommonArguments& common);

@@ -33,7 +33,9 @@ CLI::App& add_command(CLI::App& root, ExplainArguments& a) {
   command.add_option("--phase", a.phase, "The peak of this phase, by its name in the timeline")
       ->type_name("NAME")
       ->group("Input");
-  command.add_option("--events", a.events, "Also write every allocation and free in their order to this file, as CSV");
+  command.add_option("--events", a.events, "Also write every allocation and free in their order to this file, as CSV")
+      ->type_name("FILE")
+      ->group("Output");
   command.add_option("--rank", a.rank, "This rank, instead of the worst")
       ->type_name("R")
       ->check(whole_number(0))

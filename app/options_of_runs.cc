@@ -98,7 +98,7 @@ CLI::App& add_command(CLI::App& root, TraceArguments& a) {
   add_size(command, "--memory", "What CUDA gives on it, instead of the catalogue's", a.memory);
   command.add_option("--margin", a.margin, "Percent of the memory that is kept free [2]")
       ->type_name("PERCENT")
-      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->check(percent_number())
       ->group("Input");
   command.add_option("--gpus", a.gpus, "GPUs that the program sees [1], for its own launcher to start ranks on")
       ->type_name("N")
@@ -120,7 +120,7 @@ CLI::App& add_command(CLI::App& root, TraceArguments& a) {
                   "What a read of a value that a kernel would have written gives (may be repeated);\n"
                   "WHAT is bool, float, int, compare, equal, nonzero, or a place: train.py:120=false")
       ->type_name("WHAT=VALUE")
-      ->check(assignment())
+      ->check(answer_text())
       ->group("Input");
   command
       .add_option("--timeout", a.timeout,

@@ -1,6 +1,7 @@
 #include <exception>
 
 #include "app/commands.h"
+#include "app/interruption.h"
 #include "app/log.h"
 #include "app/output.h"
 #include "app/terminal.h"
@@ -28,6 +29,8 @@ ExitCode run_parsed(const Arguments& arguments) {
   } catch (const OutputError& error) {
     log_error(error.message);
     return ExitCode::environment;
+  } catch (const Interrupted&) {
+    return ExitCode::interrupted;
   } catch (const std::exception& error) {
     log_error(std::string{"internal error, please report: "} + error.what());
     return ExitCode::internal;

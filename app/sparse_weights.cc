@@ -7,6 +7,7 @@
 #include "app/child_process.h"
 #include "app/commands.h"
 #include "app/embedded.h"
+#include "app/interruption.h"
 #include "app/job_input.h"
 #include "app/log.h"
 #include "app/output.h"
@@ -77,6 +78,7 @@ Result<NamedTensors> tensors_of(const CheckpointSource& source, const std::optio
   const auto failed = [](const std::string& why) {
     return Unexpected{Diagnostics{refusal("python-failed", why, "", "")}};
   };
+  if (interruption_noted()) throw Interrupted{};
   if (!child) return failed(child.error());
   if (!child->end.succeeded()) return failed(*python + " ended with " + child->end.text());
   auto listing = read_python_listing(child->output, dtype);

@@ -8,10 +8,17 @@ namespace qlp::app {
 
 namespace fs = std::filesystem;
 
+fs::path temporary_root() {
+  std::error_code error;
+  fs::path root = fs::temp_directory_path(error);
+  if (error) throw OutputError{"no folder for temporary files (TMPDIR): " + error.message()};
+  return root;
+}
+
 TemporaryFolder::TemporaryFolder(const std::string& purpose) {
-  std::string name = (fs::temp_directory_path() / ("qlora-plan-" + purpose + "-XXXXXX")).string();
-  if (mkdtemp(name.data()) == nullptr)
-    throw OutputError{"cannot make a folder in " + fs::temp_directory_path().string()};
+  const fs::path root = temporary_root();
+  std::string name = (root / ("qlora-plan-" + purpose + "-XXXXXX")).string();
+  if (mkdtemp(name.data()) == nullptr) throw OutputError{"cannot make a folder in " + root.string()};
   path_ = name;
 }
 

@@ -6,6 +6,9 @@
 
 namespace qlp::app {
 
+/// The system's folder for temporary files. Throws OutputError where there is none.
+std::filesystem::path temporary_root();
+
 class TemporaryFolder {
  public:
   /// `purpose` is a part of its name. Throws OutputError where it cannot be made.

@@ -53,7 +53,9 @@ ProbeRequest request_of(const TraceArguments& arguments) {
   if (arguments.snapshot) request.snapshot = std::filesystem::absolute(*arguments.snapshot).string();
   for (const std::string& answer : arguments.answers) {
     const std::size_t at = answer.rfind('=');
-    request.answers[answer.substr(0, at)] = answer.substr(at + 1);
+    const std::size_t folder = answer.rfind('/', at);  // places go by the name of the file
+    const std::size_t from = folder == std::string::npos ? 0 : folder + 1;
+    request.answers[answer.substr(from, at - from)] = answer.substr(at + 1);
   }
   return request;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -45,13 +46,30 @@ inline CLI::Validator whole_number(std::int64_t least, std::int64_t most = std::
                         "", "whole_number"};
 }
 
-/// A size with its unit.
+/// A size with its unit, more than nothing.
 inline CLI::Validator size_text() {
   return CLI::Validator{[](std::string& text) {
                           const auto size = parse_size(text);
-                          return size ? std::string{} : size.error();
+                          if (!size) return size.error();
+                          return *size == Bytes{} ? "nothing at all: expected more than 0" : std::string{};
                         },
                         "", "size"};
+}
+
+/// A number without unit.
+inline bool is_number(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() && std::isfinite(number);
+}
+
+/// A share in percent, without its sign.
+inline CLI::Validator percent_number() {
+  return CLI::Validator{[](std::string& text) {
+                          const bool fine = is_number(text) && std::stod(text) >= 0 && std::stod(text) < 100;
+                          return fine ? std::string{} : "'" + text + "' is no percentage: expected 0 to less than 100";
+                        },
+                        "", "percent"};
 }
 
 /// "2MiB" or "1%".
@@ -73,12 +91,24 @@ inline CLI::Validator tolerance_text() {
                         "", "tolerance"};
 }
 
-/// "WHAT=VALUE".
-inline CLI::Validator assignment() {
-  return CLI::Validator{[](std::string& text) {
+/// What `trace --answer` takes: a kind of read or "file.py:line", and true, false or a number.
+inline CLI::Validator answer_text() {
+  return CLI::Validator{[](std::string& text) -> std::string {
+                          static constexpr std::array<std::string_view, 6> kKinds{"bool",    "float", "int",
+                                                                                  "compare", "equal", "nonzero"};
                           const std::size_t at = text.rfind('=');
-                          const bool whole = at != std::string::npos && at != 0 && at + 1 != text.size();
-                          return whole ? std::string{} : "'" + text + "' is not WHAT=VALUE";
+                          if (at == std::string::npos) return "'" + text + "' is not WHAT=VALUE";
+                          const std::string what = text.substr(0, at), value = text.substr(at + 1);
+                          const std::size_t colon = what.rfind(':');
+                          const bool place = colon != std::string::npos && colon != 0 && colon + 1 < what.size() &&
+                                             what.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+                          if (!place && std::ranges::find(kKinds, what) == kKinds.end()) {
+                            const auto near = closest(what, kKinds);
+                            return "'" + what + "' is none of " + join(kKinds) + ", and no place like train.py:120" +
+                                   (near ? "; did you mean " + std::string{*near} + "?" : "");
+                          }
+                          if (value == "true" || value == "false" || is_number(value)) return {};
+                          return "'" + value + "' is neither true nor false nor a number";
                         },
                         "", "answer"};
 }

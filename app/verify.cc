@@ -21,6 +21,7 @@
 #include "estimate/can_compute.h"
 #include "estimate/estimate.h"
 #include "estimate/ledger.h"
+#include "memory/timeline.h"
 #include "report/report_json.h"
 #include "report/verification_text.h"
 #include "verify/calibrate.h"
@@ -79,9 +80,14 @@ std::optional<std::string> mistake_in(const VerifyArguments& arguments, const st
   if (arguments.calibrate && arguments.device == VerifyDevice::cpu)
     return "--calibrate: the CPU keeps no books of a GPU's memory";
   if (arguments.calibrate && arguments.rank) return "--calibrate: a rank that is played alone has no NCCL to measure";
-  if (arguments.calibrate && is_job_file(*arguments.calibrate, arguments.job))
+  if (arguments.calibrate && same_file(*arguments.calibrate, arguments.job.file))
     return "--calibrate: the profile would overwrite the job file";
   return std::nullopt;
+}
+
+/// A run's phases are kept apart, so there can't be any number of steps; each has two for each micro batch, and two.
+bool is_too_long(const TrainingSpec& training) {
+  return training.num_steps > Timeline::kMostPhases / (2 * training.gradient_accumulation_steps + 2) - 1;
 }
 
 /// What Linux could give without swapping, none where it does not tell.
@@ -196,6 +202,9 @@ ExitCode run_command(const VerifyArguments& arguments) {
   auto document = read_job_input(job, common);
   if (!document) return ExitCode::bad_input;
   const VerifyRequest request = request_of(arguments, document->job);
+  if (is_too_long(request.job.training))
+    return fail("--steps: more steps, or micro batches in them, than can be told apart; run fewer",
+                ExitCode::bad_input);
   const std::int64_t played = static_cast<std::int64_t>(ranks_of(request).size());
   if (*launched && played != (*launched)->world_size)
     return fail((*launched)->launcher + " started " + std::to_string((*launched)->world_size) + " ranks, and plan " +

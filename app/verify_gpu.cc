@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <random>
 #include <thread>
 #include <unistd.h>
 
 #include "app/clock.h"
+#include "app/interruption.h"
 #include "app/log.h"
 #include "app/program_files.h"
+#include "app/temporary_folder.h"
 #include "trace/null_gpu.h"
 #include "verify/gpu_driver.h"
 
@@ -19,29 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
-
-volatile std::sig_atomic_t signalled = 0;  // NOLINT: all that a signal handler may touch
-extern "C" void note_signal(int /*number*/) { signalled = 1; }
-
-/// While it lives, an interruption is noted and not obeyed: the ranks must be ended first.
-class InterruptionNoted {
- public:
-  InterruptionNoted() {
-    signalled = 0;
-    struct sigaction action {};
-    action.sa_handler = note_signal;
-    for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &before_[i]);
-  }
-  ~InterruptionNoted() {
-    for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
-  }
-  InterruptionNoted(const InterruptionNoted&) = delete;
-  InterruptionNoted& operator=(const InterruptionNoted&) = delete;
-
- private:
-  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-  struct sigaction before_[std::size(kSignals)]{};
-};
 
 /// The GPUs that ranks may use, by the names that CUDA_VISIBLE_DEVICES has for them.
 std::vector<std::string> visible_gpus(const Environment& environment, int count) {
@@ -139,7 +117,7 @@ std::string random_token() {
 /// Where launchers meet on one node that were not told where.
 std::string default_meeting(const LaunchedRank& launched) {
   const std::string run = launched.run.empty() ? std::to_string(getppid()) : launched.run;
-  return (fs::temp_directory_path() / ("qlora-plan-" + std::to_string(getuid())) / run).string();
+  return (temporary_root() / ("qlora-plan-" + std::to_string(getuid())) / run).string();
 }
 
 /// After our ranks have ended: rank 0 hears of the others, the others hear the verdict.
@@ -192,7 +170,7 @@ Result<GpuRun, std::string> run_gpu_ranks(const VerifyArguments& arguments, cons
   out.run = supervise(programs_of(arguments, request, *site, launched),
                       {.timeout = timeout,
                        .clock = now,
-                       .interrupted = [] { return signalled != 0; },
+                       .interrupted = interruption_noted,
                        .on_state = on_state,
                        .on_output =
                            [](std::int64_t rank, std::string_view text) {

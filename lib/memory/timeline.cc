@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
 #include <stdexcept>
 
 namespace qlp {
@@ -11,7 +10,7 @@ void Timeline::begin_phase(std::string_view name, const MemoryStats& now) {
   finish(now);
   const auto event = event_count();
   events_.push_back(pack(TimelineEvent::Kind::begin_phase, static_cast<std::uint32_t>(phases_.size())));
-  if (phases_.size() > std::numeric_limits<std::uint16_t>::max()) throw std::length_error("too many phases");
+  if (phases_.size() > static_cast<std::size_t>(kMostPhases)) throw std::length_error("too many phases");
   Phase phase;
   phase.name = name;
   phase.first_event = event;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +71,8 @@ struct DeviceSizedAllocation {
 /// other event 4 (12 more with a stream, 16 with a label).
 class Timeline {
  public:
+  static constexpr std::int64_t kMostPhases = std::numeric_limits<std::uint16_t>::max();
+
   /// Things happen in phases: this comes first. Ends the phase before. `now` are the allocator's figures.
   void begin_phase(std::string_view name, const MemoryStats& now);
   /// Ends the last phase.

@@ -252,7 +252,7 @@ void ZeroGradients::keep(Context& ctx, Entry& entry) {
 /// async_accumulate_grad_in_cpu_via_gpu: through a buffer that is there, to and fro; before a step it stays on the GPU.
 void ZeroGradients::accumulate_on_host(Context& ctx, Entry& entry) const {
   const Scoped category(ctx.category, Category::gradients);
-  const Tensor grad = grad_of(tensor(entry)).view({tensor(entry).numel()});
+  const Tensor grad = kept_gradient(entry).view({tensor(entry).numel()});
   const std::uint64_t bytes = bytes_of(grad.shape(), dtype_).count();
   if (!entry.on_host.defined()) entry.on_host = offloaded(ctx, grad.numel(), dtype_, options_);
   if (!first_) {

@@ -98,6 +98,8 @@ class Cli(unittest.TestCase):
         text = Path(ROOT, JOB).read_text(encoding="utf-8")
         self.assertIn("overwrite", self.refused("estimate", JOB, f"--json={JOB}"))
         self.assertIn("overwrite", self.refused("export", JOB, "--plan", "ddp", "-o", JOB))
+        self.assertIn("overwrite", self.refused("explain", JOB, "--plan", "ddp", "--events", JOB))
+        self.assertIn("overwrite", self.refused("estimate", JOB, "--machine", f"./{JOB}", f"--json={JOB}"))
         self.assertEqual(Path(ROOT, JOB).read_text(encoding="utf-8"), text)
 
     def test_check_fails_on_errors_and_strictly_on_warnings(self):
@@ -143,6 +145,17 @@ class Cli(unittest.TestCase):
 
     def test_a_job_file_cannot_steer_the_terminal(self):
         self.assertNotIn("\x1b", self.bad_job("schema: 1\n\"\\e[31mred\": \x1b[31m\n"))
+        self.assertNotIn("\x1b", self.refused("estimate", "\x1b[31m.yaml"))
+        shapes = "family: llama, hidden_size: 8, intermediate_size: 8, num_hidden_layers: 1, num_attention_heads: 1, vocab_size: 9"
+        job = f'schema: 1\nmodel: {{name: "\\e[31mred\\u009b\\nplan", {shapes}}}\ntraining: {{seq_len: 8}}\ncluster: {{gpu: L4}}\n'
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "job.yaml")
+            Path(path).write_text(job, encoding="utf-8")
+            for command in ("estimate", "explain", "check", "export"):
+                result = run(command, path)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn("?[31mred??plan", result.stdout)
+                self.assertNotRegex(result.stdout, "[\x1b\x9b]")
 
     def test_estimate_answers(self):
         result = run("estimate", JOB)
@@ -203,6 +216,15 @@ class Cli(unittest.TestCase):
                 result = subprocess.run([PLAN, *command], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False)
             self.assertEqual(result.returncode, 3, command)
 
+    def test_a_file_that_may_not_grow_is_an_error_of_writing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.json")
+            limited = ["sh", "-c", 'ulimit -f 1; exec "$0" "$@"', PLAN, "estimate", JOB, f"--json={path}"]
+            result = subprocess.run(limited, cwd=ROOT, capture_output=True, text=True, check=False)
+            self.assertEqual(result.returncode, 3, result.stderr)
+            self.assertIn("cannot write", result.stderr)
+            self.assertEqual(os.listdir(folder), [])
+
     def test_one_plan_and_quiet(self):
         result = run("estimate", JOB, "--plan", "ddp", "-q")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -259,6 +281,7 @@ class Cli(unittest.TestCase):
         self.assertIn("keeps no books", self.refused("verify", JOB, "--device", "cpu", "--calibrate", "m.yaml"))
         self.assertIn("did you mean cuda?", self.refused("verify", JOB, "--device", "cud"))
         self.assertIn("'1' has no unit", self.refused("verify", JOB, "--device", "cpu", "--tolerance", "1"))
+        self.assertIn("run fewer", self.refused("verify", JOB, "--device", "cpu", "--plan", "single", "--steps", "99999"))
         large = run("verify", "configs/llama-3.1-405b-qlora-64.yaml", "--device", "cpu", "--plan", "single")
         self.assertEqual((large.returncode, large.stdout), (3, ""))
         self.assertIn("verify a smaller job, or on GPUs", large.stderr)

@@ -3,9 +3,11 @@
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -85,6 +87,20 @@ class SparseWeights(unittest.TestCase):
         (self.target / "adapter.bin").touch()
         self.assertIn("adapter.bin", self.refused(2, "llama-3.2-1b", self.target))
         self.assertIn("no folder", self.refused(2, "llama-3.2-1b", self.target / "adapter.bin"))
+
+    def test_an_interruption_leaves_nothing(self):
+        python = Path(self.folder.name, "python")
+        python.write_text("#!/bin/sh\nsleep 0.5\n", encoding="utf-8")
+        python.chmod(0o755)
+        command = [PLAN, "sparse-weights", "llama-3.2-1b", self.target, f"--from-python={python}"]
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            while not list(Path(self.folder.name).glob("weights.*/config.json")):
+                self.assertIsNone(process.poll())
+                time.sleep(0.01)
+            process.send_signal(number)
+            self.assertEqual((process.communicate(), process.returncode), ((b"", b""), 130))
+            self.assertEqual([p.name for p in Path(self.folder.name).iterdir()], ["python"])
 
     def test_what_cannot_be_done_leaves_nothing(self):
         unknown = Path(self.folder.name, "gpt2.json")
