@@ -187,9 +187,8 @@ TEST_CASE("config/launch_file: the name of a plan is no file") {
 }
 
 TEST_CASE("config/launch_file: a file that cannot be read is an error where it is named") {
-  const MemoryFiles files({{"accelerate.yaml",
-                            "distributed_type: DEEPSPEED\ndeepspeed_config:\n"
-                            "  deepspeed_config_file: ds.json\n"}});
+  const std::string text = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: ds.json\n";
+  const MemoryFiles files(std::map<std::string, std::string>{{"accelerate.yaml", text}});
   Findings findings;
   CHECK_FALSE(read_launch_file("none.yaml", {"plans", {"job.yaml", 5, 8}}, files, findings));
   CHECK_FALSE(read_launch_file("accelerate.yaml", {"plans", {"job.yaml", 5, 8}}, files, findings));
