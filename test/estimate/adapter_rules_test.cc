@@ -32,7 +32,7 @@ TEST_CASE("estimate/adapter_rules: split names on a model whose projections are 
   CHECK(told[0].severity == Severity::warning);
   CHECK(told[0].key_path == "adapter.target_modules");
   CHECK(told[0].message.starts_with("q_proj, gate_proj match no linear layer"));
-  CHECK(told[0].hint == "linear layers are qkv_proj, o_proj, gate_up_proj, down_proj, lm_head");
+  CHECK(told[0].hint == "linear layers are o_proj, qkv_proj, gate_up_proj, down_proj, lm_head");
 }
 
 TEST_CASE("estimate/adapter_rules: saved modules and ranks that nothing takes") {
