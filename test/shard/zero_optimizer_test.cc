@@ -143,10 +143,8 @@ TEST_CASE("shard/zero_optimizer: with offload a buffer for the largest parameter
 
 TEST_CASE("shard/zero_optimizer: with offload, gradients that are added up in float32 go to the host from there") {
   // The engine is in float32, what is trained is not: stage 1 keeps grad_accum beside the gradients.
-  FourLayers job({.partition_gradients = false,
-                  .module_dtype = DType::float32,
-                  .accumulates = true,
-                  .offload_optimizer = true});
+  FourLayers job(
+      {.partition_gradients = false, .module_dtype = DType::float32, .accumulates = true, .offload_optimizer = true});
   for (int step = 0; step < 2; ++step) {
     job.backward(false);
     CHECK(job.now() == 8 + 2 + 32 + 4 * 4);
