@@ -75,6 +75,7 @@ class Holder final : public PackedTensor {
 
   Tensor unpack(Context& ctx) override {
     if (!frame_->recomputed()) frame_->recompute(ctx);
+    if (!tensor_.defined()) throw RecomputationDiffers();
     return std::exchange(tensor_, Tensor());
   }
   void fill(Tensor tensor) { tensor_ = std::move(tensor); }

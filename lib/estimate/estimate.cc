@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "autograd/checkpoint.h"
 #include "base/text.h"
 #include "estimate/adapter_rules.h"
 #include "estimate/attention_rules.h"
@@ -122,6 +123,14 @@ PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOpt
   };
   try {
     return play(job, plan, options);
+  } catch (const RecomputationDiffers& error) {
+    PlanReport report;
+    report.plan = plan;
+    report.refusals = {{.code = "recomputation-differs",
+                        .message = error.what() + std::string(", which torch stops at"),
+                        .key_path = "training.gradient_checkpointing",
+                        .hint = "set use_reentrant to true, or keep outputs in the dtype of parameters"}};
+    return report;
   } catch (const OutOfMemory&) {
     return too_large();
   } catch (const std::overflow_error&) {

@@ -30,3 +30,18 @@ TEST_CASE("estimate/estimate: where tensors would find room and the job dies, it
   REQUIRE(told(cramped) != cramped.diagnostics.end());
   CHECK(told(cramped)->message.find("out of memory in ") != std::string::npos);
 }
+
+TEST_CASE("estimate/estimate: a checkpointed region that runs otherwise the second time is refused, as torch does") {
+  // FSDP2 casts what goes in and out of a layer, but not when it runs again in the backward pass; in transformers 4.57
+  // the layer's hooks are inside of the region.
+  JobSpec job = small_job(small_model(Family::llama));
+  job.cluster.world_size = 2;
+  job.stack.torch = {2, 8, 0}, job.stack.transformers = {4, 57, 1}, job.stack.peft = {0, 18, 0};
+  job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
+  job.plans = {*find_plan("fsdp2")};
+  CHECK(estimate(job).plans.front().applicable());
+  std::get<Fsdp2>(job.plans.front().plan).mp_policy.output_dtype = PolicyDType::float32;
+  const PlanReport refused = estimate(job).plans.front();
+  REQUIRE_FALSE(refused.applicable());
+  CHECK(refused.refusals.front().code == "recomputation-differs");
+}
