@@ -42,6 +42,8 @@ class Owners:
         owner = self.of(storage)
         if owner is None:
             owner = Owner(storage)
+            if owner.begin == owner.end:  # nothing lies in it, and all such have one address
+                return owner
             self._drop(self._overlapping(owner.begin, owner.end))
             bisect.insort(self._begins, owner.begin)
             self._owners[owner.begin] = owner
