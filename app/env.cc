@@ -53,7 +53,10 @@ ExitCode run_command(const EnvArguments& arguments) {
   }
   if (answer->end.succeeded()) write_result(arguments.common.json.value_or("-"), answer->output);
   if (answer->end.succeeded()) return ExitCode::fits;
-  return answer->end.code == 2 ? ExitCode::bad_input : ExitCode::environment;
+  if (answer->end == ProgramEnd{.code = 2}) return ExitCode::bad_input;
+  if (answer->end != ProgramEnd{.code = 3})  // with these two it has said why
+    log_error(arguments.python + " ended with " + answer->end.text());
+  return ExitCode::environment;
 }
 
 }  // namespace qlp::app

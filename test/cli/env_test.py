@@ -57,6 +57,11 @@ class Env(unittest.TestCase):
         self.assertIn("not an environment of ours", refused.stderr)
         self.assertEqual([p.name for p in other.iterdir()], ["thesis.tex"])
 
+    def test_an_interpreter_that_says_nothing_is_named(self):
+        refused = self.run_env("list", "--python", "/bin/false")
+        self.assertEqual((refused.returncode, refused.stdout), (3, ""))
+        self.assertIn("/bin/false ended with exit status 1", refused.stderr)
+
     def test_failures_of_pip_are_said_in_words(self):
         for output, words in {
             "OSError: [Errno 28] No space left on device": "the disk is full",
