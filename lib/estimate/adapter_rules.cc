@@ -61,6 +61,7 @@ Diagnostic passed_over(const std::vector<std::string>& unmatched, const char* wh
 Diagnostics adapter_warnings(const JobSpec& job) {
   if (!job.adapter) return {};
   const AdapterSpec& adapter = *job.adapter;
+  if (adapter.target_modules.empty() && adapter.modules_to_save.empty() && adapter.rank_pattern.empty()) return {};
   const ModuleNames names = module_names(job.model);
   std::vector<std::string> targets, saved, patterns;
   for (const std::string& target : adapter.target_modules) {
