@@ -95,17 +95,8 @@ class PackAsHolder final : public SavedTensorHooks {
   Ref<Frame> frame_;
 };
 
-/// What the second run saves: the tensor goes to the holder of the same number, and to the graph of the second run.
-class Kept final : public PackedTensor {
- public:
-  explicit Kept(Tensor tensor) : tensor_(std::move(tensor)) {}
-  Tensor unpack(Context&) override { return tensor_; }
-
- private:
-  Tensor tensor_;
-};
-
-/// Gives the region up when everything that the backward pass needs has been made again (_StopRecomputationError).
+/// What the second run saves goes to the holder of the same number, and to the graph of the second run. Gives the
+/// region up when everything that the backward pass needs has been made again (_StopRecomputationError).
 class FillHolders final : public SavedTensorHooks {
  public:
   explicit FillHolders(Frame& frame) : frame_(frame) {}
@@ -115,7 +106,7 @@ class FillHolders final : public SavedTensorHooks {
     auto& holders = frame_.holders();
     if (Holder* holder = holders[next_++]) holder->fill(kept);
     ctx.abandoned = next_ == holders.size();
-    return make_ref<Kept>(std::move(kept));
+    return make_ref<KeptTensor>(std::move(kept));
   }
 
  private:

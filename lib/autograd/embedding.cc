@@ -16,8 +16,6 @@ namespace {
 constexpr std::int64_t kSortedFrom = 3073;   // Embedding.cu, embedding_dense_backward_cuda
 constexpr std::int64_t kRowsPerThread = 10;  // EmbeddingBackwardKernel.cu, NROWS_PER_THREAD
 
-Tensor int64s(Context& ctx, std::int64_t count) { return empty(ctx, {count}, DType::int64, Op::embedding_backward); }
-
 /// The gradient of a table [V, H]: few indices go straight into it. More are sorted, and the rows of each are summed in
 /// parts, in float32 (ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu, torch 2.4 to 2.14).
 Tensor embedding_dense_backward(Context& ctx, const Tensor& grad, const Tensor& indices, const Shape& table) {
@@ -30,23 +28,24 @@ Tensor embedding_dense_backward(Context& ctx, const Tensor& grad, const Tensor& 
   }
   const DeviceTraits& traits = ctx.device.traits();
   const auto rows = static_cast<std::uint64_t>(table[0]);
-  const Tensor sorted = int64s(ctx, count), order = int64s(ctx, count);
+  const auto positions = [&](std::int64_t n) { return int64s(ctx, {n}, Op::embedding_backward); };
+  const Tensor sorted = positions(count), order = positions(count);
   {
-    const Tensor range = int64s(ctx, count);
+    const Tensor range = positions(count);
     const int bits = traits.cuda_toolkit >= 130 ? static_cast<int>(std::bit_width(rows)) : 64;  // all, before CUDA 13
     scratch(ctx, sort_pairs_bytes(count, bits, traits), Op::sort);
   }
   Tensor result = empty(ctx, table, dtype, Op::embedding_backward);
   const std::int64_t segments = std::min(count, table[0]);
-  const Tensor segment_starts = int64s(ctx, count), segment_count = int64s(ctx, 1);
+  const Tensor segment_starts = positions(count), segment_count = positions(1);
   {
-    const Tensor unused = int64s(ctx, count);
+    const Tensor unused = positions(count);
     scratch(ctx, unique_by_key_bytes(count, traits), Op::embedding_backward);
   }
-  const Tensor parts = int64s(ctx, segments), part_starts = int64s(ctx, segments);
+  const Tensor parts = positions(segments), part_starts = positions(segments);
   scratch(ctx, scan_bytes(segments, DType::int64, traits), Op::embedding_backward);
   const std::int64_t most_parts = count / kRowsPerThread + segments;
-  const Tensor part_count = int64s(ctx, 1), offsets = int64s(ctx, most_parts);
+  const Tensor part_count = positions(1), offsets = positions(most_parts);
   const Tensor sums = empty(ctx, {most_parts, table[1]}, DType::float32, Op::embedding_backward);
   scatter_rows(ctx, result, grad, indices);
   return result;

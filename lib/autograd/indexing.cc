@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::int64_t kSmallSort = 4096;  // Sorting.cpp, should_use_small_sort
 
-Tensor int64s(Context& ctx, std::int64_t count, Op op) { return empty(ctx, {count}, DType::int64, op); }
-
 struct TopkBackward final : Node {
   using Node::Node;
   SavedTensor indices;
@@ -35,11 +33,11 @@ struct TopkBackward final : Node {
 /// index_put_ with accumulate on rows: the indices are wrapped, sorted beside their places, and summed in that order
 /// (ATen/native/cuda/Indexing.cu, index_put_with_sort_kernel, torch 2.4 to 2.14).
 void index_put_scratch(Context& ctx, std::int64_t rows, std::int64_t count) {
-  Tensor wrapped = int64s(ctx, count, Op::index_put);
-  const Tensor linear = int64s(ctx, count, Op::index_put);
+  Tensor wrapped = int64s(ctx, {count}, Op::index_put);
+  const Tensor linear = int64s(ctx, {count}, Op::index_put);
   wrapped.reset();
-  const Tensor sorted = int64s(ctx, count, Op::index_put), order = int64s(ctx, count, Op::index_put);
-  const Tensor range = int64s(ctx, count, Op::arange);
+  const Tensor sorted = int64s(ctx, {count}, Op::index_put), order = int64s(ctx, {count}, Op::index_put);
+  const Tensor range = int64s(ctx, {count}, Op::arange);
   const auto largest = static_cast<std::uint64_t>(std::max<std::int64_t>(rows - 1, 1));
   scratch(ctx, sort_pairs_bytes(count, static_cast<int>(std::bit_width(largest)), ctx.device.traits()), Op::sort);
 }
@@ -156,8 +154,8 @@ TopK topk(Context& ctx, const Tensor& a, std::int64_t k) {
 
 Sorted sort(Context& ctx, const Tensor& a) {
   const std::int64_t count = a.numel();
-  Sorted out{int64s(ctx, count, Op::sort), int64s(ctx, count, Op::sort)};
-  const Tensor range = int64s(ctx, count, Op::arange);
+  Sorted out{int64s(ctx, {count}, Op::sort), int64s(ctx, {count}, Op::sort)};
+  const Tensor range = int64s(ctx, {count}, Op::arange);
   constexpr int kAllBits = 64;
   if (auto* kernels = reference_kernels(ctx, a)) kernels->sort(array_of(out.values), array_of(out.order), array_of(a));
   if (count > kSmallSort) scratch(ctx, sort_pairs_bytes(count, kAllBits, ctx.device.traits()), Op::sort);

@@ -13,6 +13,16 @@ class PackedTensor : public RefCounted {
   virtual Tensor unpack(Context& ctx) = 0;
 };
 
+/// The tensor itself, kept by a hook.
+class KeptTensor final : public PackedTensor {
+ public:
+  explicit KeptTensor(Tensor tensor) : tensor_(std::move(tensor)) {}
+  Tensor unpack(Context&) override { return tensor_; }
+
+ private:
+  Tensor tensor_;
+};
+
 /// torch.autograd.graph.saved_tensors_hooks; the innermost of Context::saved_hooks is asked.
 class SavedTensorHooks {
  public:

@@ -20,15 +20,6 @@ void sum_rows(Context& ctx, const Tensor& sums, const Tensor& grad) {
   compute(ctx, Reduce::sum, sums.view(shape), grad);
 }
 
-class Kept final : public PackedTensor {
- public:
-  explicit Kept(Tensor tensor) : tensor_(std::move(tensor)) {}
-  Tensor unpack(Context&) override { return tensor_; }
-
- private:
-  Tensor tensor_;
-};
-
 struct Zero3LinearBackward final : Node {
   using Node::Node;
   SavedTensor x, weight;
@@ -61,7 +52,7 @@ struct Zero3LinearBackward final : Node {
 
 }  // namespace
 
-Ref<PackedTensor> Zero3LinearFunction::pack(Context&, const Tensor& tensor) { return make_ref<Kept>(tensor); }
+Ref<PackedTensor> Zero3LinearFunction::pack(Context&, const Tensor& tensor) { return make_ref<KeptTensor>(tensor); }
 
 Tensor linear_for_zero3(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const auto node = record<Zero3LinearBackward>(ctx, weight, x, bias);

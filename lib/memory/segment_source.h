@@ -71,7 +71,7 @@ class CounterSource final : public SegmentSource {
   std::uint64_t limit_;
   std::uint64_t used_ = 0;
   static constexpr std::uint64_t kLowest = std::uint64_t{1} << 32, kHighest = std::uint64_t{1} << 62;
-  static_assert((kHighest - kLowest) / (kUnlimited + kUnlimited / 4) > 2 * kMaxStreams);
+  static_assert((kHighest - kLowest) / (kUnlimited + kUnlimited / 4) > 2ULL * kMaxStreams);
   std::vector<Gap> gaps_{{kLowest, kHighest}};  ///< free addresses, the highest first
 };
 

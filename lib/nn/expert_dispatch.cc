@@ -12,8 +12,6 @@
 namespace qlp {
 namespace {
 
-Tensor int64s(Context& ctx, const Shape& shape, Op op) { return empty(ctx, shape, DType::int64, op); }
-
 /// How many rows go to each expert and come for each of this rank's, which the ranks tell each other and the host waits
 /// for. Gives what came.
 Tensor exchange_counts(Context& ctx, const Tensor& expert_ids, std::int64_t experts, const RankGroup& group) {

@@ -13,20 +13,6 @@ namespace {
 
 constexpr int kInvalid = 7;  // CUBLAS_STATUS_INVALID_VALUE
 
-int create(const char* name, void** handle) {
-  return library(name, [&] {
-    *handle = new Object;
-    return ok;
-  });
-}
-
-int destroy(const char* name, void* handle) {
-  return library(name, [&] {
-    delete static_cast<Object*>(handle);
-    return ok;
-  });
-}
-
 int set(const char* name, void* handle, int attribute, const void* value, std::size_t bytes) {
   return library(name, [&] {
     if (handle == nullptr || value == nullptr) {

@@ -33,24 +33,6 @@ int no_size(const char* name, std::size_t* bytes) {
   });
 }
 
-int create(const char* name, void** descriptor) {
-  return library(name, [&] {
-    *descriptor = new Object;
-    return ok;
-  });
-}
-
-int destroy(const char* name, void* descriptor) {
-  return library(name, [&] {
-    delete static_cast<Object*>(descriptor);
-    return ok;
-  });
-}
-
-int accept(const char* name) {
-  return library(name, [] { return ok; });
-}
-
 }  // namespace
 
 QLP_EXPORT std::size_t cudnnGetVersion() {

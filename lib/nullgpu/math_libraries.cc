@@ -13,24 +13,6 @@ using namespace nullgpu;
 
 namespace {
 
-int create(const char* name, void** handle) {
-  return library(name, [&] {
-    *handle = new Object;
-    return ok;
-  });
-}
-
-int destroy(const char* name, void* handle) {
-  return library(name, [&] {
-    delete static_cast<Object*>(handle);
-    return ok;
-  });
-}
-
-int accept(const char* name) {
-  return library(name, [] { return ok; });
-}
-
 int set_stream(const char* name, void* handle, void* stream) {
   return library(name, [&] {
     object(handle).stream = stream;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "nullgpu/books.h"
+#include "nullgpu/entry.h"
 
 namespace nullgpu {
 
@@ -23,6 +24,24 @@ std::size_t Object::get(std::int64_t attribute, void* out, std::size_t room) con
     std::memcpy(out, found->second.data(), std::min(room, found->second.size()));
   }
   return found->second.size();
+}
+
+int create(const char* name, void** handle) {
+  return library(name, [&] {
+    *handle = new Object;
+    return ok;
+  });
+}
+
+int destroy(const char* name, void* handle) {
+  return library(name, [&] {
+    delete static_cast<Object*>(handle);
+    return ok;
+  });
+}
+
+int accept(const char* name) {
+  return library(name, [] { return ok; });
 }
 
 void zero_result(void* result, std::size_t bytes) {

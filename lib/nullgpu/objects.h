@@ -30,6 +30,11 @@ struct Object {
   mutable std::mutex mutex_;
 };
 
+/// The calls, by the name of their entry point, that make and end one, and one that is only acknowledged.
+int create(const char* name, void** handle);
+int destroy(const char* name, void* handle);
+int accept(const char* name);
+
 inline Object& object(void* handle) { return *static_cast<Object*>(handle); }
 
 /// A scalar result of a library: zero on the host, forgotten on the device.

@@ -87,17 +87,18 @@ std::string_view memory_schema() {
         "categories": {"$ref": "#/$defs/categories"}
       }
     },
+    "phase_kind": {
+      "enum": [
+        "load", "adapter", "prepare", "forward", "backward", "optimizer_step", "zero_grad",
+        "evaluation", "save", "end"
+      ]
+    },
     "phase": {
       "type": "object",
       "required": ["name", "phase", "peak", "held", "host"],
       "properties": {
         "name": {"type": "string"},
-        "phase": {
-          "enum": [
-            "load", "adapter", "prepare", "forward", "backward", "optimizer_step", "zero_grad",
-            "evaluation", "save", "end"
-          ]
-        },
+        "phase": {"$ref": "#/$defs/phase_kind"},
         "peak": {"$ref": "#/$defs/figures"},
         "held": {"$ref": "#/$defs/figures", "description": "at its end"},
         "host": {

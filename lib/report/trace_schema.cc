@@ -49,12 +49,7 @@ std::string_view trace_schema() {
                   "required": ["name", "phase", "peak", "held"],
                   "properties": {
                     "name": {"type": "string"},
-                    "phase": {
-                      "enum": [
-                        "load", "adapter", "prepare", "forward", "backward", "optimizer_step", "zero_grad",
-                        "evaluation", "save", "end"
-                      ]
-                    },
+                    "phase": {"$ref": "#/$defs/phase_kind"},
                     "peak": {"$ref": "#/$defs/figures"},
                     "held": {"$ref": "#/$defs/figures", "description": "at its end"}
                   }

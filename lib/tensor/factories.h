@@ -7,6 +7,8 @@ namespace qlp {
 
 /// torch.empty: row-major.
 Tensor empty(Context& ctx, const Shape& shape, DType dtype, Op op);
+/// Indices and counts.
+inline Tensor int64s(Context& ctx, const Shape& shape, Op op) { return empty(ctx, shape, DType::int64, op); }
 /// torch.empty_like, in the place of its model, with preserve_format: a dense tensor keeps the order of its strides.
 Tensor empty_like(Context& ctx, const Tensor& like, DType dtype, Op op);
 inline Tensor empty_like(Context& ctx, const Tensor& like, Op op) { return empty_like(ctx, like, like.dtype(), op); }
