@@ -16,7 +16,7 @@
 namespace qlp::app {
 
 enum class ColorMode : std::uint8_t { automatic, always, never };
-enum class ExportFormat : std::uint8_t { torch, torch_json, accelerate, deepspeed, runner };
+enum class ExportFormat : std::uint8_t { torch, torch_json, accelerate, deepspeed, runner, job };
 enum class CheckpointFormat : std::uint8_t { plain, bnb_4bit, gptq, awq };
 enum class EnvAction : std::uint8_t { create, list };
 
@@ -31,11 +31,12 @@ inline constexpr std::array<EnumName<app::ColorMode>, 3> kEnumNames<app::ColorMo
     {app::ColorMode::never, "never"},
 }};
 template <>
-inline constexpr std::array<EnumName<app::ExportFormat>, 4> kEnumNames<app::ExportFormat>{{
+inline constexpr std::array<EnumName<app::ExportFormat>, 5> kEnumNames<app::ExportFormat>{{
     {app::ExportFormat::torch, "torch"},
     {app::ExportFormat::accelerate, "accelerate"},
     {app::ExportFormat::deepspeed, "deepspeed"},
     {app::ExportFormat::runner, "runner"},
+    {app::ExportFormat::job, "job"},
 }};
 template <>
 inline constexpr std::array<EnumName<app::CheckpointFormat>, 4> kEnumNames<app::CheckpointFormat>{{
@@ -66,6 +67,9 @@ struct CommonArguments {
 struct JobArguments {
   std::string file;
   std::optional<std::int64_t> gpus;
+  std::optional<std::string> gpu;
+  std::optional<std::string> model;
+  std::optional<std::string> launch;  ///< a file of accelerate or DeepSpeed
   std::optional<std::string> plan;
   std::optional<std::string> machine;  ///< a machine profile
 };

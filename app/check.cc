@@ -30,6 +30,7 @@ ExitCode run_command(const CheckArguments& arguments) {
     job.cluster.gpu.capacity_source = "--budget";
     job.cluster.margin = 0;
   }
+  show_diagnostics(document->notes, common);
   const NamedPlan plan = plan_in_question(job);
   if (!arguments.job.plan) log_info("checking plan " + plan.name);
   Report report = check(job, plan);

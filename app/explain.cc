@@ -19,6 +19,7 @@ ExitCode run_command(const ExplainArguments& arguments) {
   }
   auto document = read_job_input(arguments.job, common);
   if (!document) return ExitCode::bad_input;
+  show_diagnostics(document->notes, common);
 
   if (arguments.rank && (*arguments.rank < 0 || *arguments.rank >= document->job.cluster.world_size)) {
     log_error("--rank: expected 0 to " + std::to_string(document->job.cluster.world_size - 1));

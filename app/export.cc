@@ -2,6 +2,7 @@
 #include "app/job_input.h"
 #include "app/log.h"
 #include "app/output.h"
+#include "config/job_writer.h"
 #include "estimate/estimate.h"
 #include "report/export_accelerate.h"
 #include "report/export_deepspeed.h"
@@ -19,6 +20,8 @@ Result<std::string> exported(const JobSpec& job, const NamedPlan& plan, ExportFo
       return deepspeed_config(plan);
     case ExportFormat::runner:
       return runner_job(job, plan);
+    case ExportFormat::job:
+      return to_yaml(job);
     case ExportFormat::torch:
       return torch_lists(job, plan);
     case ExportFormat::torch_json:
@@ -41,6 +44,11 @@ ExitCode run_command(const ExportArguments& arguments) {
   }
   auto document = read_job_input(arguments.job, common);
   if (!document) return ExitCode::bad_input;
+  show_diagnostics(document->notes, common);
+  if (arguments.format == ExportFormat::job) {  // all of it, whatever its plans come to
+    write_result(arguments.output.value_or("-"), to_yaml(document->job));
+    return ExitCode::fits;
+  }
   const NamedPlan plan = plan_in_question(document->job);
   if (!arguments.job.plan) log_info("exporting plan " + plan.name);
   JobSpec only = document->job;

@@ -44,7 +44,8 @@ bool same_file(const std::string& one, const std::string& other) {
 }
 
 bool is_input(const std::string& path, const JobArguments& job) {
-  return same_file(path, job.file) || (job.machine && same_file(path, *job.machine));
+  const auto is_it = [&](const std::optional<std::string>& input) { return input && same_file(path, *input); };
+  return same_file(path, job.file) || is_it(job.machine) || is_it(job.model) || is_it(job.launch);
 }
 
 std::optional<JobDocument> read_job_input(const JobArguments& arguments, const CommonArguments& common) {
@@ -52,7 +53,9 @@ std::optional<JobDocument> read_job_input(const JobArguments& arguments, const C
     log_error("--json: the result would overwrite " + *common.json + ", which is read");
     return std::nullopt;
   }
-  auto document = read_job_file(arguments.file);
+  auto document = read_job_file(
+      arguments.file,
+      {.gpu = arguments.gpu, .model = arguments.model, .launch = arguments.launch, .world_size = arguments.gpus});
   Diagnostics errors = document ? Diagnostics{} : document.error();
   if (arguments.machine) {
     const auto machine = read_machine_file(*arguments.machine);
@@ -66,12 +69,6 @@ std::optional<JobDocument> read_job_input(const JobArguments& arguments, const C
     return std::nullopt;
   }
   JobSpec& job = document->job;
-  if (arguments.gpus) job.cluster.world_size = *arguments.gpus;
-  const std::int64_t replica = job.cluster.mesh.ranks_of_replica();
-  if (job.cluster.world_size % replica != 0) {
-    log_error("--gpus: expected a multiple of " + std::to_string(replica) + ", the ranks that cluster.mesh asks for");
-    return std::nullopt;
-  }
   if (arguments.plan) job.plans = {chosen_plan(job, *arguments.plan)};
   return std::move(*document);
 }

@@ -25,10 +25,26 @@ CLI::App& new_command(CLI::App& root, const std::string& name, const std::string
 }
 
 void add_job(CLI::App& command, JobArguments& job) {
-  command.add_option("JOB", job.file, "The job file (YAML)")->required()->type_name("FILE")->group("Input");
+  command
+      .add_option("JOB", job.file, "The job file (YAML), or a training file of axolotl, LLaMA-Factory or TRL as it is")
+      ->required()
+      ->type_name("FILE")
+      ->group("Input");
   command.add_option("--gpus", job.gpus, "Number of ranks, instead of the job's cluster.world_size")
       ->type_name("N")
       ->check(whole_number(1, kMostRanks))
+      ->group("Input");
+  command.add_option("--gpu", job.gpu, "The GPU, instead of the job's cluster.gpu: a name of the catalogue")
+      ->type_name("NAME")
+      ->group("Input");
+  command
+      .add_option("--model", job.model,
+                  "A config.json or its folder, or a model of the catalogue, instead of the job's")
+      ->type_name("MODEL")
+      ->group("Input");
+  command
+      .add_option("--launch", job.launch, "A file of accelerate or DeepSpeed that the job is run with, as plans: FILE")
+      ->type_name("FILE")
       ->group("Input");
   command.add_option("--plan", job.plan, "Only this plan: " + join(kAllPlanNames))
       ->type_name("NAME")

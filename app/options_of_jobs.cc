@@ -10,7 +10,7 @@ CLI::App& add_command(CLI::App& root, EstimateArguments& a) {
       new_command(root, "estimate", "Answer a job: what every plan takes on each GPU, and whether it fits",
                   "Examples:\n"
                   "  qlora-plan estimate job.yaml --gpus 4    the same job on four GPUs\n"
-                  "  qlora-plan estimate job.yaml --json      everything, for machines",
+                  "  qlora-plan estimate axolotl.yml --gpu \"H100 SXM5 80GB\" --gpus 8   another tool's file as it is",
                   a.common);
   add_job(command, a.job);
   add_machine(command, a.job);
@@ -75,7 +75,8 @@ CLI::App& add_command(CLI::App& root, ExportArguments& a) {
   add_choice<ExportFormat>(command, "--to", a.format,
                            "torch: what becomes of each parameter, as Python lists, with --json as JSON [torch];\n"
                            "accelerate: for accelerate launch --config_file; deepspeed: DeepSpeed's JSON;\n"
-                           "runner: job and plan for scripts/torch_runner.py")
+                           "runner: job and plan for scripts/torch_runner.py;\n"
+                           "job: the job itself as a job file, with every default, of a file of another tool too")
       ->type_name("FORMAT")
       ->group("Output");
   command.add_option("-o,--output", a.output, "Write to this file, instead of stdout")

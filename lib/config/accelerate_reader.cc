@@ -131,9 +131,7 @@ std::optional<NamedPlan> read_fsdp(MapReader& root, LaunchFile& out) {
   MapReader mesh(root.take("parallelism_config"), root.place_of("parallelism_config"), root.findings());
   FsdpKeys keys(map);
   out.ram_efficient_loading = keys.boolean("fsdp_cpu_ram_efficient_loading", true);
-  if (keys.boolean("fsdp_activation_checkpointing", false))
-    map.refuse(keys.named("fsdp_activation_checkpointing"), "not-supported",
-               "checkpointing by FSDP's own wrapper is not planned", "use the Trainer's gradient_checkpointing");
+  out.activation_checkpointing = keys.boolean("fsdp_activation_checkpointing", false);
   constexpr std::array<std::string_view, 2> kVersions{"1", "2"};
   const bool second = keys.word("fsdp_version", kVersions) == 1U;
   auto plan = second ? read_fsdp2(keys, mesh, out) : std::optional{read_fsdp1(keys)};

@@ -3,6 +3,8 @@
 
 #include "config/family_table.h"
 #include "config/job_sections.h"
+#include "config/job_tree.h"
+#include "config/named_file.h"
 #include "model/target_matching.h"
 
 namespace qlp {
@@ -85,6 +87,32 @@ void read_rank_pattern(MapReader& map, AdapterSpec& spec) {
   ranks.finish();
 }
 
+/// Keys that PEFT's file shares with a job, and those of it that change no memory (peft 0.21, tuners/lora/config.py).
+constexpr auto kSharedKeys =
+    std::to_array<std::string_view>({"r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "bias",
+                                     "target_modules", "modules_to_save", "rank_pattern"});
+constexpr auto kLoraWithoutMemory = std::to_array<std::string_view>(
+    {"alpha_pattern", "auto_mapping", "base_model_name_or_path", "fan_in_fan_out", "inference_mode",
+     "init_lora_weights", "loftq_config", "revision", "task_type", "megatron_config", "megatron_core", "eva_config",
+     "corda_config", "peft_version", "qalora_group_size", "use_qalora", "arrow_config", "alora_invocation_tokens"});
+
+/// The adapter_config.json that the section names, as a section.
+NodePtr read_adapter_file(const Section& where, const FileReader& files, Findings& findings) {
+  const auto path = path_beside(where.node->position.file, where.node->text);
+  const NodePtr read = read_map(path, where.place, files, findings);
+  if (!read) return nullptr;
+  const NodePtr root = without_nulls(*read);
+  MapReader map(root.get(), {"adapter", root->position}, findings);
+  constexpr std::array<std::string_view, 1> kTypes{"LORA"};
+  map.require("peft_type", "an adapter_config.json of PEFT says LORA");
+  map.word("peft_type", kTypes);
+  std::vector<Entry> entries{{"type", root->position, scalar("lora", root->position)}};
+  for (const Entry& entry : root->entries)
+    if (std::ranges::find(kSharedKeys, entry.key) != kSharedKeys.end()) map.take(entry.key), entries.push_back(entry);
+  map.finish_foreign(kLoraWithoutMemory, kOtherLoraKeys);
+  return map_of(std::move(entries), root->position);
+}
+
 }  // namespace
 
 std::optional<QuantizationSpec> read_quantization_section(const Section& where, DType load_dtype, Findings& findings) {
@@ -112,9 +140,13 @@ std::optional<QuantizationSpec> read_quantization_section(const Section& where, 
   return spec;
 }
 
-std::optional<AdapterSpec> read_adapter_section(const Section& where, std::optional<Family> family,
-                                                Findings& findings) {
-  if (!where.node || where.node->kind == NodeKind::null) return std::nullopt;
+std::optional<AdapterSpec> read_adapter_section(const Section& section, std::optional<Family> family,
+                                                const FileReader& files, Findings& findings) {
+  if (!section.node || section.node->kind == NodeKind::null) return std::nullopt;
+  const bool is_file = section.node->kind == NodeKind::scalar && !section.node->text.empty();
+  const NodePtr file = is_file ? read_adapter_file(section, files, findings) : nullptr;
+  if (is_file && !file) return std::nullopt;
+  const Section where{file ? file.get() : section.node, section.place};
   constexpr std::array<std::string_view, 1> kTypes{"lora"};
   constexpr std::array<NotSupported, 5> kOtherTypes{{
       {"qlora", "it is lora with a quantization section"},

@@ -8,7 +8,7 @@ namespace qlp {
 namespace {
 
 std::optional<GpuSpec> read_gpu(MapReader& map) {
-  map.require("gpu", "its name, as nvidia-smi prints it or of the catalogue (qlora-plan gpus)");
+  map.require("gpu", "its name, as nvidia-smi prints it or of the catalogue (qlora-plan gpus); --gpu NAME says it too");
   const auto name = map.text("gpu");
   if (!name) return std::nullopt;
   if (auto gpu = find_gpu(*name)) return gpu;
@@ -18,9 +18,12 @@ std::optional<GpuSpec> read_gpu(MapReader& map) {
     map.refuse("gpu", "unknown-gpu", "'" + name->substr(0, 40) + "' may mean several GPUs", "one of: " + join(names));
     return std::nullopt;
   }
-  const auto near = closest(*name, names);
+  const bool number = name->find_first_not_of("0123456789") == std::string::npos;
+  const auto near = number ? std::nullopt : closest(*name, names);
   map.refuse("gpu", "unknown-gpu", "no GPU of the catalogue is called '" + name->substr(0, 40) + "'",
-             near ? "did you mean " + std::string(*near) + "?" : "qlora-plan gpus lists them");
+             number ? "how many there are is --gpus, or cluster.world_size"
+             : near ? "did you mean " + std::string(*near) + "?"
+                    : "qlora-plan gpus lists them");
   return std::nullopt;
 }
 
@@ -61,7 +64,7 @@ Mesh read_mesh(MapReader& map, const Mesh& fallback, std::int64_t world_size) {
 ClusterSpec read_cluster_section(const Section& where, const LaunchDefaults& defaults, Findings& findings) {
   ClusterSpec spec;
   if (!where.node) {
-    findings.error("missing-key", where.place, "cluster is missing: it needs at least gpu");
+    findings.error("missing-key", where.place, "cluster is missing: it needs at least gpu, which --gpu NAME says too");
     return spec;
   }
   MapReader map(where.node, where.place, findings);

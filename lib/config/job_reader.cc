@@ -6,11 +6,14 @@
 #include <utility>
 
 #include "base/rounding.h"
+#include "config/foreign_job.h"
 #include "config/job_sections.h"
 #include "config/launch_file.h"
+#include "config/model_catalogue.h"
 #include "config/yaml_parser.h"
 #include "memory/allocator_config.h"
 #include "plan/catalogue.h"
+#include "plan/stack_profile.h"
 
 namespace qlp {
 namespace {
@@ -73,8 +76,7 @@ void adopt_checkpoint_quantization(const ModelSection& model, const Section& sec
 }
 
 /// `plans: FILE`, a file of accelerate or DeepSpeed.
-std::optional<LaunchFile> read_launch(const Section& plans, const std::string& job_file, const FileReader& files,
-                                      Findings& findings) {
+std::optional<LaunchFile> read_launch(const Section& plans, const FileReader& files, Findings& findings) {
   if (!plans.node || plans.node->kind != NodeKind::scalar) return std::nullopt;
   const auto path = text_of(*plans.node);
   if (!path) {
@@ -90,7 +92,7 @@ std::optional<LaunchFile> read_launch(const Section& plans, const std::string& j
     findings.error("wrong-type", plans.place, "expected a list or a map of plans, or a file; found an empty text");
     return std::nullopt;
   }
-  return read_launch_file(path_beside(job_file, *path), plans.place, files, findings);
+  return read_launch_file(path_beside(plans.place.position.file, *path), plans.place, files, findings);
 }
 
 /// How processes lie on nodes is the file's word only where their number is.
@@ -105,11 +107,28 @@ LaunchDefaults defaults_of(const std::optional<LaunchFile>& launch, const Sectio
   return defaults;
 }
 
+/// FSDP's own wrapper around each unit's module, which is torch's checkpoint without reentrance
+/// (accelerate/accelerator.py and utils/fsdp_utils.py, 1.15).
+void adopt_checkpointing(const Section& plans, JobSpec& job, Findings& findings) {
+  if (!StackProfile(job.stack).trainer_turns_cache_off())
+    findings.error("not-supported", plans.place,
+                   "fsdp_activation_checkpointing: transformers " + to_string(job.stack.transformers) +
+                       " grows its cache when a layer runs again, and torch stops with a CheckpointError",
+                   "use training.gradient_checkpointing, which turns the cache off");
+  else if (job.training.gradient_checkpointing != GradientCheckpointing::none)
+    findings.error("checkpointed-twice", plans.place,
+                   "fsdp_activation_checkpointing beside training.gradient_checkpointing, which transformers refuses",
+                   "leave one of them out");
+  else
+    job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
+}
+
 /// The plan of a launch file in a job that is otherwise read. Without RAM-efficient loading from_pretrained fills host
 /// memory on every rank.
 void adopt_launch(const LaunchFile& launch, const Section& plans, JobSpec& job, Findings& findings) {
   job.plans = {plan_for(launch, job)};
   if (launch.ram_efficient_loading == false && job.loading == Loading::automatic) job.loading = Loading::cpu;
+  if (launch.activation_checkpointing) adopt_checkpointing(plans, job, findings);
   if (launch.world_size && *launch.world_size != job.cluster.world_size)
     findings.warning("launch-world-size", plans.place,
                      "the file starts " + std::to_string(*launch.world_size) +
@@ -144,26 +163,64 @@ void sort_by_place(Diagnostics& list, const std::string& job_file) {
   std::stable_sort(list.begin(), list.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
 }
 
+/// What the command line says, as the sections of a job file.
+NodePtr tree_of(const JobOverrides& overrides, const FileReader& files) {
+  JobTree tree({});
+  const auto say = [&](const char* section, const char* key, const std::string& value, const char* option) {
+    tree.say(section, key, value, {option, 0, 0});
+  };
+  if (overrides.gpu) say("cluster", "gpu", *overrides.gpu, "--gpu");
+  if (overrides.world_size) say("cluster", "world_size", std::to_string(*overrides.world_size), "--gpus");
+  if (overrides.model) {
+    const bool is_path = files.kind_of(*overrides.model) != FileReader::Kind::missing || !find_model(*overrides.model);
+    say("model", is_path ? "config" : "name", *overrides.model, "--model");
+  }
+  if (overrides.launch) tree.replace("plans", scalar(*overrides.launch, {"--launch", 0, 0}));
+  return tree.sections();
+}
+
+/// The job file as it is meant: a training file of another tool, or a job that names one, in the words of ours, and
+/// what beats it laid over it. Null where it has errors.
+NodePtr meant_by(const TextNode& root, const NodePtr& overrides, const FileReader& files, Findings& findings) {
+  if (is_foreign(root)) return job_of_foreign(root, *overrides, files, findings);
+  const NodePtr own = laid_over(root, *overrides);
+  const TextNode* from = root.kind == NodeKind::map ? find(root, "from") : nullptr;
+  if (!from) return own;
+  const KeyPlace named{"from", from->position};
+  const auto path = text_of(*from);
+  if (!path || path->empty()) {
+    findings.error("wrong-type", named, "expected a file of axolotl, LLaMA-Factory or TRL, found " + describe(*from));
+    return nullptr;
+  }
+  return job_of_foreign_file(path_beside(from->position.file, *path), named, *own, files, findings);
+}
+
 }  // namespace
 
-Result<JobDocument> read_job(std::string_view text, const std::string& file_name, const FileReader& files) {
+Result<JobDocument> read_job(std::string_view text, const std::string& file_name, const FileReader& files,
+                             const JobOverrides& overrides) {
   auto root = parse_yaml(text, file_name);
   if (!root) return Unexpected{std::move(root.error())};
 
   Findings findings;
-  MapReader map(root->get(), {"", (*root)->position}, findings);
-  if (findings.has_errors()) return Unexpected{findings.take()};
+  // A job that is no map is told as such by its reader, and nothing is laid over it.
+  const bool is_map = (*root)->kind == NodeKind::map;
+  const NodePtr job_tree = is_map ? meant_by(**root, tree_of(overrides, files), files, findings) : *root;
+  if (!job_tree) return Unexpected{findings.take_errors()};
+  MapReader map(job_tree.get(), {"", (*root)->position}, findings);
+  if (!is_map) return Unexpected{findings.take()};
+  map.take("from");
   JobSpec job;
   check_schema(map);
   job.stack = read_stack_section(section_of(map, "stack"), findings);
   const auto plans = section_of(map, "plans");
-  const auto launch = read_launch(plans, file_name, files, findings);
+  const auto launch = read_launch(plans, files, findings);
   const LaunchDefaults defaults = defaults_of(launch, section_of(map, "cluster"));
-  auto model = read_model_section(section_of(map, "model"), file_name, files, findings);
+  auto model = read_model_section(section_of(map, "model"), files, findings);
   const auto quantization = section_of(map, "quantization");
   job.quantization = read_quantization_section(quantization, model.dtype, findings);
   const auto family = model.known ? std::optional{model.model.family} : std::nullopt;
-  job.adapter = read_adapter_section(section_of(map, "adapter"), family, findings);
+  job.adapter = read_adapter_section(section_of(map, "adapter"), family, files, findings);
   job.training = read_training_section(section_of(map, "training"), job.stack, family, defaults, findings);
   job.cluster = read_cluster_section(section_of(map, "cluster"), defaults, findings);
   read_allocator(map, job);
@@ -183,11 +240,11 @@ Result<JobDocument> read_job(std::string_view text, const std::string& file_name
   return Unexpected{std::move(errors)};
 }
 
-Result<JobDocument> read_job_file(const std::string& path) {
+Result<JobDocument> read_job_file(const std::string& path, const JobOverrides& overrides) {
   const DiskFiles files;
   const auto text = read_text(path, files);
   if (!text) return Unexpected{text.error()};
-  return read_job(*text, path, files);
+  return read_job(*text, path, files, overrides);
 }
 
 }  // namespace qlp

@@ -2,6 +2,8 @@
 // its default.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,6 +12,14 @@
 #include "plan/job_spec.h"
 
 namespace qlp {
+
+/// What beats the file. Paths are as seen from the working folder.
+struct JobOverrides {
+  std::optional<std::string> gpu;
+  std::optional<std::string> model;   ///< a config.json, its folder, or a name of the catalogue
+  std::optional<std::string> launch;  ///< a file of accelerate or DeepSpeed: plans
+  std::optional<std::int64_t> world_size;
+};
 
 struct JobDocument {
   JobSpec job;
@@ -21,10 +31,12 @@ struct JobDocument {
 /// yaml-syntax, not-text, empty-file, file-too-large; unknown-key, duplicate-key, duplicate-item, missing-key,
 /// wrong-type, out-of-range, bad-value, bad-size, bad-percentage, not-supported, inconsistent-shapes; unknown-gpu,
 /// unknown-model, unknown-plan, unsupported-model, no-default-targets, needs-adapter, bad-allocator; and those of
-/// model_reader.h.
-Result<JobDocument> read_job(std::string_view text, const std::string& file_name, const FileReader& files);
+/// model_reader.h. A file of axolotl, LLaMA-Factory or TRL is read as one (foreign_job.h), and so is one that a job
+/// names under `from`.
+Result<JobDocument> read_job(std::string_view text, const std::string& file_name, const FileReader& files,
+                             const JobOverrides& overrides = {});
 
 /// The same from the disk; "cannot-read" where that fails.
-Result<JobDocument> read_job_file(const std::string& path);
+Result<JobDocument> read_job_file(const std::string& path, const JobOverrides& overrides = {});
 
 }  // namespace qlp

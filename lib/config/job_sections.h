@@ -26,12 +26,12 @@ struct ModelSection {
   bool known = false;  ///< the model could be read
 };
 
-ModelSection read_model_section(const Section& section, const std::string& job_file, const FileReader& files,
-                                Findings& findings);
+ModelSection read_model_section(const Section& section, const FileReader& files, Findings& findings);
 std::optional<QuantizationSpec> read_quantization_section(const Section& section, DType load_dtype, Findings& findings);
 /// `family`: for PEFT's default targets; none where the model could not be read.
+/// A text instead of a map names a file of PEFT.
 std::optional<AdapterSpec> read_adapter_section(const Section& section, std::optional<Family> family,
-                                                Findings& findings);
+                                                const FileReader& files, Findings& findings);
 /// What a launch file says where the job file does not.
 struct LaunchDefaults {
   std::int64_t world_size = 1;

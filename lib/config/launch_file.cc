@@ -5,30 +5,10 @@
 #include "base/dtype.h"
 #include "config/accelerate_reader.h"
 #include "config/deepspeed_reader.h"
-#include "config/json_parser.h"
-#include "config/yaml_parser.h"
+#include "config/named_file.h"
 
 namespace qlp {
 namespace {
-
-bool looks_like_json(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  return first != std::string::npos && text[first] == '{';
-}
-
-/// The map that a file holds. One that cannot be read is an error of the file that names it.
-NodePtr read_map(const std::string& path, const KeyPlace& named, const FileReader& files, Findings& findings) {
-  auto text = read_text(path, files);
-  if (!text) {
-    for (Diagnostic& error : text.error()) error.key_path = named.path, error.position = named.position;
-    findings.append(std::move(text.error()));
-    return nullptr;
-  }
-  auto root = looks_like_json(*text) ? parse_json(*text, path) : parse_yaml(*text, path);
-  if (root) return *root;
-  findings.append(std::move(root.error()));
-  return nullptr;
-}
 
 bool has(const TextNode& node, std::string_view key) { return node.kind == NodeKind::map && find(node, key); }
 

@@ -19,11 +19,11 @@ const TextNode* take_overrides(MapReader& map) {
   return node->kind == NodeKind::map ? node : nullptr;
 }
 
-void from_config(MapReader& map, const std::string& job_file, const FileReader& files, ModelSection& section) {
+void from_config(MapReader& map, const FileReader& files, ModelSection& section) {
   const auto path = map.text("config");
   const auto* overrides = take_overrides(map);
   if (!path) return;
-  auto document = read_model_config(path_beside(job_file, *path), files, overrides);
+  auto document = read_model_config(path_beside(map.place_of("config").position.file, *path), files, overrides);
   if (!document) {
     for (auto& error : document.error()) {
       // A file that is not there is an error of the job file: it named it.
@@ -61,8 +61,11 @@ void from_catalogue(MapReader& map, ModelSection& section) {
   if (!model) {
     const auto names = model_names();
     const auto near = closest(*name, names);
-    map.refuse("name", "unknown-model", "no model is known as '" + name->substr(0, 40) + "'",
-               near ? "did you mean " + std::string(*near) + "?" : "known names: " + join(names));
+    const bool of_hub = name->find('/') != std::string::npos;
+    map.refuse("name", "unknown-model", "no model is known as '" + name->substr(0, 60) + "'",
+               of_hub ? "give its config.json: --model FILE"
+               : near ? "did you mean " + std::string(*near) + "?"
+                      : "known names: " + join(names));
     return;
   }
   Findings findings;
@@ -81,8 +84,7 @@ Result<ModelSpec> catalogue_spec(const CatalogueModel& model) {
   return spec;
 }
 
-ModelSection read_model_section(const Section& where, const std::string& job_file, const FileReader& files,
-                                Findings& findings) {
+ModelSection read_model_section(const Section& where, const FileReader& files, Findings& findings) {
   ModelSection section;
   if (!where.node) {
     findings.error("missing-key", where.place,
@@ -92,7 +94,7 @@ ModelSection read_model_section(const Section& where, const std::string& job_fil
   MapReader map(where.node, where.place, findings);
   const bool spelled_out = map.has("hidden_size") || map.has("family");
   if (map.has("config")) {
-    from_config(map, job_file, files, section);
+    from_config(map, files, section);
     for (const std::string_view other : {"name", "hidden_size", "family"})
       if (map.take(other))
         map.refuse(other, "bad-value", "model has both config and " + std::string(other) + ": give one of them");

@@ -52,7 +52,7 @@ Report check(const JobSpec& job, const NamedPlan& plan) {
   Report report = estimate_plan(job, plan, true);
   const CheckedPlan checked{job, plan, report.plans.front(), StackProfile(job.stack)};
   std::vector<Finding> findings;
-  for (const auto rules : {refusal_rules, sharding_rules, dtype_rules, activation_rules, budget_rules}) {
+  for (const auto rules : {refusal_rules, name_rules, sharding_rules, dtype_rules, activation_rules, budget_rules}) {
     for (Suspicion& suspicion : rules(checked)) {
       suspicion.finding.plan = plan.name;
       suspicion.finding.fix = best_fix(suspicion.fixes, checked);

@@ -11,7 +11,7 @@
 namespace qlp {
 
 /// The codes of the rules. A finding may also bear the code with which a plan refuses the job.
-inline constexpr std::array<std::string_view, 15> kRuleCodes{
+inline constexpr std::array<std::string_view, 16> kRuleCodes{
     "float-base-unsharded",
     "adapter-unsharded",
     "quantized-base-replicated",
@@ -27,6 +27,7 @@ inline constexpr std::array<std::string_view, 15> kRuleCodes{
     "no-gradient-checkpointing",
     "over-budget",
     "host-over-budget",
+    "adapter-name-unmatched",
 };
 
 /// The estimate of the job under `plan` with its findings, errors first. A fix is run on the dry device before it is

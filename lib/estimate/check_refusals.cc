@@ -1,6 +1,7 @@
 #include <array>
 #include <string_view>
 
+#include "estimate/adapter_rules.h"
 #include "estimate/check_fixes.h"
 #include "estimate/check_rules.h"
 #include "plan/job_names.h"
@@ -47,16 +48,21 @@ constexpr std::array kMends{
     Mend{"bnb-optimizer-on-dtensor", "bnb-optimizer-on-dtensor", take_torch_adamw},
 };
 
+Finding finding_of(const Diagnostic& told) {
+  return {.severity = told.severity,
+          .code = told.code,
+          .plan = {},
+          .message = told.message,
+          .evidence = std::nullopt,
+          .hint = told.hint,
+          .key_path = told.key_path,
+          .fix = std::nullopt};
+}
+
 Suspicion suspicion_of(const Diagnostic& refusal, const CheckedPlan& checked) {
   Suspicion out;
-  out.finding = {.severity = Severity::error,
-                 .code = refusal.code,
-                 .plan = {},
-                 .message = refusal.message,
-                 .evidence = std::nullopt,
-                 .hint = refusal.hint,
-                 .key_path = refusal.key_path,
-                 .fix = std::nullopt};
+  out.finding = finding_of(refusal);
+  out.finding.severity = Severity::error;
   for (const Mend& mend : kMends) {
     if (mend.refusal != refusal.code) continue;
     out.finding.code = mend.finding;
@@ -66,6 +72,12 @@ Suspicion suspicion_of(const Diagnostic& refusal, const CheckedPlan& checked) {
 }
 
 }  // namespace
+
+std::vector<Suspicion> name_rules(const CheckedPlan& checked) {
+  std::vector<Suspicion> out;
+  for (const Diagnostic& warning : adapter_warnings(checked.job)) out.push_back({finding_of(warning), {}});
+  return out;
+}
 
 std::vector<Suspicion> refusal_rules(const CheckedPlan& checked) {
   std::vector<Suspicion> out;

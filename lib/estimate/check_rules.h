@@ -38,6 +38,8 @@ struct CheckedPlan {
 
 /// A plan that cannot run, by the reason.
 std::vector<Suspicion> refusal_rules(const CheckedPlan& checked);
+/// Names that an adapter gives and the model has not.
+std::vector<Suspicion> name_rules(const CheckedPlan& checked);
 /// What is whole on every rank though the plan shards, and units that hold too much.
 std::vector<Suspicion> sharding_rules(const CheckedPlan& checked);
 /// Weights that are wider than they need to be.

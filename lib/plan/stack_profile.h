@@ -53,6 +53,9 @@ class StackProfile {
   /// (_group_tensors_by_device_and_dtype).
   bool groups_mixed_dtypes() const { return v_.torch >= Version{2, 9, 0}; }
 
+  /// The Trainer turns the model's cache off (TrainingArguments.use_cache, trainer.py; seen in 5.24, not in 4.57, where
+  /// only gradient_checkpointing does).
+  bool trainer_turns_cache_off() const { return v_.transformers >= Version{5, 0, 0}; }
   /// Gemma 2 runs with sdpa; seen refused in 5.24 (modeling_utils.py, _check_and_adjust_attn_implementation), taken to
   /// hold for all of 5.
   bool gemma2_takes_sdpa() const { return v_.transformers < Version{5, 0, 0}; }

@@ -79,7 +79,24 @@ class Cli(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "job.yaml")
             Path(path).write_text(job, encoding="utf-8")
-            self.assertIn("multiple of 2", self.refused("estimate", path, "--gpus", "3"))
+            self.assertIn("does not divide world_size, 3", self.refused("estimate", path, "--gpus", "3"))
+
+    def test_a_training_file_of_another_tool_and_the_job_that_it_means(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "axolotl.yml")
+            Path(path).write_text("base_model: org/some-model\nadapter: lora\nlora_r: 4\nlora_target_linear: true\n"
+                                  "sequence_len: 16\nbf16: true\nnot_known: 1\n", encoding="utf-8")
+            self.assertIn("--model FILE", self.refused("estimate", path, "--gpu", "L4"))
+            there = [path, "--gpu", "L4", "--model", "llama-3.2-1b", "--gpus", "2"]
+            result = run("estimate", *there, "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("not_known", result.stderr)
+            report = json.loads(result.stdout)
+            self.assertEqual([plan["name"] for plan in report["plans"]], ["ddp"])
+            job = os.path.join(folder, "job.yaml")
+            self.assertEqual(run("export", *there, "--to", "job", "-o", job).returncode, 0)
+            again = json.loads(run("estimate", job, "--json").stdout)
+            self.assertEqual(again["plans"], report["plans"])
 
     def test_export_to_a_file_and_its_json(self):
         self.refused("export", JOB, "--to", "accelerate", "--json")
@@ -117,7 +134,8 @@ class Cli(unittest.TestCase):
     def test_usage_errors_say_what_was_meant(self):
         self.assertIn("no command: commands are estimate,", self.refused())
         self.assertIn("did you mean estimate?", self.refused("estmate", JOB))
-        self.assertIn("did you mean --gpus?", self.refused("estimate", JOB, "--gpu", "4"))
+        self.assertIn("did you mean --gpus?", self.refused("estimate", JOB, "--gpuss", "4"))
+        self.assertIn("how many there are is --gpus", self.refused("estimate", JOB, "--gpu", "4"))
         self.assertIn("did you mean always?", self.refused("estimate", JOB, "--color", "alwais"))
         self.assertIn("did you mean fsdp2?", self.refused("estimate", JOB, "--plan", "fsdp3"))
         self.assertIn("JOB is required", self.refused("estimate"))

@@ -72,4 +72,18 @@ TEST_CASE("estimate/check: over budget exactly where the plan does not fit") {
   }
 }
 
+TEST_CASE("estimate/check: a name that the model has not is a finding of every plan, run or not") {
+  JobSpec job = small_lora_job(small_model(Family::llama));
+  job.cluster.world_size = 4;
+  job.adapter->target_modules = {"q_proj", "query_key_value"};
+  for (const auto name : {"ddp", "fsdp2"}) {
+    const Report report = check(job, *find_plan(name));
+    const auto found = std::ranges::find(*report.findings, "adapter-name-unmatched", &Finding::code);
+    REQUIRE(found != report.findings->end());
+    CHECK(found->severity == Severity::warning);
+    CHECK(found->message.find("query_key_value") != std::string::npos);
+    CHECK(found->key_path == "adapter.target_modules");
+  }
+}
+
 }  // namespace qlp
