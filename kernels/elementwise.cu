@@ -39,6 +39,10 @@ __device__ Number apply(Unary op, Number x, Number p, Number q) {
       return tanh(x);
     case Unary::silu:
       return silu(x);
+    case Unary::sigmoid:
+      return Number{1} / (Number{1} + exp(-x));
+    case Unary::log_sigmoid:
+      return (x < Number{} ? x : Number{}) - log1p(exp(x < Number{} ? x : -x));
     case Unary::gelu_tanh:
       return gelu_tanh(x);
     case Unary::at_most:
@@ -76,6 +80,8 @@ __device__ Number apply(Binary op, Number x, Number y, Number p) {
       return static_cast<Number>(x > y);
     case Binary::equal:
       return static_cast<Number>(x == y);
+    case Binary::masked:
+      return y != Number{} ? Number{} : x;
     case Binary::silu_backward:
       return x * silu_slope(y);
     case Binary::gelu_tanh_backward:

@@ -21,6 +21,8 @@ enum class Unary : std::uint8_t {
   sin,
   tanh,
   silu,
+  sigmoid,
+  log_sigmoid,
   gelu_tanh,  ///< the approximation by tanh
   at_most,    ///< min(x, p)
   at_least,   ///< max(x, p)
@@ -41,6 +43,7 @@ enum class Binary : std::uint8_t {
   less_equal,
   greater,
   equal,
+  masked,              ///< y != 0 ? 0 : x, whatever x holds
   silu_backward,       ///< x: gradient of the result, y: operand
   gelu_tanh_backward,  ///< the same
   tanh_backward,       ///< x: gradient of the result, y: result

@@ -70,50 +70,65 @@ struct VocabParallelBackward final : Node {
   using Node::Node;
   SavedTensor indices;
   bool tied = false;
+  std::int64_t first = 0;  ///< row of the rank
   Tensor full;  ///< outlives the cut, which is added to another gradient of a tied table before this one goes
   Shape part, whole;
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor at = indices.unpack(ctx);
     Tensor gradient = embedding_dense_backward(ctx, grads[0], at, whole);
     Grads out;
-    out.push_back(tied ? empty(ctx, part, grads[0].dtype(), Op::contiguous) : gradient.narrow(0, 0, part[0]));
-    if (tied) full = std::move(gradient);
+    out.push_back(gradient.narrow(0, first, part[0]));
+    if (tied) {
+      const Tensor own = empty(ctx, part, grads[0].dtype(), Op::contiguous);
+      copy_into(ctx, own, out[0]);
+      out[0] = own, full = std::move(gradient);
+    }
     return out;
   }
   void release() override { indices.release(); }
 };
 
 /// _MaskPartial: ids outside of the rank's rows are found, the rest is shifted to its first row.
-Tensor mask_ids(Context& ctx, const Tensor& indices, Tensor& outside) {
+Tensor mask_ids(Context& ctx, const Tensor& indices, std::int64_t first, std::int64_t rows, Tensor& outside) {
   const auto boolean = [&] { return empty_like(ctx, indices, DType::boolean, Op::ne); };
   {
     const Tensor below = boolean(), above = boolean();
     outside = boolean();
   }
   const Tensor shifted = empty_like(ctx, indices, Op::sub);
-  return empty_like(ctx, shifted, Op::clone);
+  Tensor local = empty_like(ctx, shifted, Op::clone);
+  compute(ctx, Unary::add, shifted, indices, -static_cast<double>(first));
+  compute(ctx, Unary::at_least, local, shifted, 0);
+  compute(ctx, Unary::at_most, local, local, static_cast<double>(rows - 1));
+  compute(ctx, Binary::equal, outside, local, shifted);
+  compute(ctx, Unary::select, outside, outside, 0, 1);
+  return local;
 }
 
 }  // namespace
 
 Tensor vocab_parallel_embedding(Context& ctx, const Tensor& indices, const Tensor& weight, const RankGroup& group,
                                 bool tied) {
+  const std::int64_t first = own_place(ctx, group) * weight.size(0);
   const auto node = record<VocabParallelBackward>(ctx, weight);
   if (node) {
-    node->tied = tied;
+    node->tied = tied, node->first = first;
     node->part = weight.shape(), node->whole = weight.shape().with(0, weight.size(0) * group.size);
     node->indices.save(ctx, indices);
     if (!tied && is_leaf(weight)) autograd_data(weight).whole_grad = node->whole;
   }
-  Shape shape = indices.shape();
-  shape.push_back(weight.size(1));
+  Shape shape = indices.shape(), column = indices.shape();
+  shape.push_back(weight.size(1)), column.push_back(1);
   Tensor out;
   {
     Tensor outside;
-    Tensor local = mask_ids(ctx, indices, outside);
+    Tensor local = mask_ids(ctx, indices, first, weight.size(0), outside);
     const Tensor part = empty(ctx, shape, weight.dtype(), Op::embedding);
+    gather_rows(ctx, part, weight, local);
+    compute(ctx, Binary::masked, part, part, outside.view(column));
     local.reset(), outside.reset();
     out = empty_like(ctx, part, Op::all_reduce);
+    copy_elements(ctx, out, part);
     all_reduce(ctx, group, out, ReduceOp::sum);
   }
   set_history(out, node);

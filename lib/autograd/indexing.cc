@@ -65,6 +65,7 @@ struct PutBackward final : Node {
     const Tensor at = order.unpack(ctx);
     Grads out;
     out.push_back(empty_like(ctx, grads[0], Op::index));
+    gather_rows(ctx, out[0], grads[0], at);
     return out;
   }
   void release() override { order.release(); }
@@ -77,6 +78,7 @@ struct MaskBackward final : Node {
     const Tensor masked = mask.unpack(ctx);
     Grads out;
     out.push_back(empty_like(ctx, grads[0], Op::masked_fill));
+    compute(ctx, Binary::masked, out[0], grads[0], masked);
     return out;
   }
   void release() override { mask.release(); }
@@ -178,6 +180,7 @@ Tensor put_rows(Context& ctx, const Tensor& values, const Tensor& order) {
   const auto node = record<PutBackward>(ctx, values);
   if (node) node->order.save(ctx, order);
   Tensor out = empty_like(ctx, values, Op::empty_like);
+  scatter_rows(ctx, out, values, order);
   set_history(out, node);
   return out;
 }
@@ -186,6 +189,7 @@ Tensor mask_rows(Context& ctx, const Tensor& a, const Tensor& mask, bool in_plac
   const auto node = record<MaskBackward>(ctx, a);
   if (node) node->mask.save(ctx, mask);
   Tensor out = in_place ? a.alias() : empty_like(ctx, a, Op::masked_fill);
+  compute(ctx, Binary::masked, out, a, mask);
   set_history(out, node);
   return out;
 }

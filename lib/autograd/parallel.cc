@@ -1,5 +1,7 @@
 #include "autograd/parallel.h"
 
+#include <algorithm>
+
 #include "autograd/record.h"
 #include "tensor/collective.h"
 #include "tensor/compute.h"
@@ -52,17 +54,30 @@ Tensor joined(Context& ctx, const Tensor& part, int dim, const RankGroup& group)
   Tensor parts = empty(ctx, part.shape().with(0, part.size(0) * group.size), part.dtype(), Op::all_gather);
   all_gather(ctx, group, parts, part);
   if (dim == 0) return parts;
-  return empty(ctx, part.shape().with(dim, part.size(dim) * group.size), part.dtype(), Op::cat);
+  Tensor whole = empty(ctx, part.shape().with(dim, part.size(dim) * group.size), part.dtype(), Op::cat);
+  for (std::int64_t rank = 0; rank < group.size && ctx.kernels(whole); ++rank)
+    copy_into(ctx, whole.narrow(dim, rank * part.size(dim), part.size(dim)),
+              parts.narrow(0, rank * part.size(0), part.size(0)));
+  return whole;
 }
 
 /// Shard._replicate_to_shard clones.
 Tensor own_part(Context& ctx, const Tensor& a, int dim, const RankGroup& group) {
-  return empty(ctx, a.shape().with(dim, a.size(dim) / group.size), a.dtype(), Op::clone);
+  const std::int64_t length = a.size(dim) / group.size;
+  Tensor part = empty(ctx, a.shape().with(dim, length), a.dtype(), Op::clone);
+  copy_into(ctx, part, a.narrow(dim, own_place(ctx, group) * length, length));
+  return part;
 }
 
-Tensor exchanged(Context& ctx, const Tensor& a, std::int64_t rows, const RankGroup& group) {
-  Tensor received = empty(ctx, a.shape().with(0, rows), a.dtype(), Op::all_to_all);
-  communicate(ctx, Collective::all_to_all, group, bytes_of(a.shape(), a.dtype()).count());
+Counts times(Counts counts, std::int64_t factor) {
+  for (std::int64_t& count : counts) count *= factor;
+  return counts;
+}
+
+Tensor exchanged(Context& ctx, const Tensor& a, const RowCounts& rows, const RankGroup& group) {
+  Tensor received = empty(ctx, a.shape().with(0, rows.received), a.dtype(), Op::all_to_all);
+  const std::int64_t width = a.numel() / std::max<std::int64_t>(a.size(0), 1);
+  all_to_all(ctx, group, received, times(rows.from, width), a, times(rows.to, width));
   return received;
 }
 
@@ -80,7 +95,7 @@ struct CutBackward final : Node {
 struct ExchangeBackward final : Node {
   using Node::Node;
   RankGroup group;
-  std::int64_t rows = 0;
+  RowCounts rows;
   Grads backward(Context& ctx, Grads& grads) override {
     Grads out;
     out.push_back(exchanged(ctx, grads[0], rows, group));
@@ -150,9 +165,9 @@ Tensor cut_part(Context& ctx, const Tensor& a, int dim, const RankGroup& group) 
   return out;
 }
 
-Tensor exchange_rows(Context& ctx, const Tensor& a, std::int64_t rows, const RankGroup& group) {
+Tensor exchange_rows(Context& ctx, const Tensor& a, const RowCounts& rows, const RankGroup& group) {
   const auto node = record<ExchangeBackward>(ctx, a);
-  if (node) node->group = group, node->rows = a.size(0);
+  if (node) node->group = group, node->rows = {.received = a.size(0), .from = rows.to, .to = rows.from};
   Tensor out = exchanged(ctx, a, rows, group);
   set_history(out, node);
   return out;

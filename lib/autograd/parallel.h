@@ -2,7 +2,7 @@
 #pragma once
 
 #include "autograd/node.h"
-#include "tensor/work.h"
+#include "tensor/communicator.h"
 
 namespace qlp {
 
@@ -18,8 +18,13 @@ Tensor all_reduce_in_place(Context& ctx, const Tensor& a, const RankGroup& group
 Tensor gather_parts(Context& ctx, const Tensor& a, int dim, const RankGroup& group);
 /// The rank's own part along `dim`, a copy; the gradients of the parts are joined.
 Tensor cut_part(Context& ctx, const Tensor& a, int dim, const RankGroup& group);
-/// Rows of a [N, ...] go to the ranks that they are for, and others' rows, `rows` of them, come; gradients go the way
+/// How many rows go to each rank and come from it. On the dry device nobody knows: only how many come in all.
+struct RowCounts {
+  std::int64_t received = 0;
+  Counts from{}, to{};
+};
+/// Rows of a [N, ...], sorted by the ranks that they are for, go to them, and others' rows come; gradients go the way
 /// back.
-Tensor exchange_rows(Context& ctx, const Tensor& a, std::int64_t rows, const RankGroup& group);
+Tensor exchange_rows(Context& ctx, const Tensor& a, const RowCounts& rows, const RankGroup& group);
 
 }  // namespace qlp

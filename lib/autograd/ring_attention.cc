@@ -6,6 +6,7 @@
 #include "autograd/flash_kernel.h"
 #include "autograd/record.h"
 #include "autograd/ring_rotater.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -16,7 +17,10 @@ namespace {
 constexpr int kRows = 2;  // the dimension of the sequence
 
 Tensor contiguous_copy(Context& ctx, const Tensor& x) {
-  return x.contiguous() ? x : empty(ctx, x.shape(), x.dtype(), Op::contiguous);
+  if (x.contiguous()) return x;
+  Tensor copy = empty(ctx, x.shape(), x.dtype(), Op::contiguous);
+  copy_into(ctx, copy, x);
+  return copy;
 }
 
 Tensor half(const Tensor& x, int which) {
@@ -24,13 +28,28 @@ Tensor half(const Tensor& x, int which) {
   return x.narrow(kRows, which * rows, rows);
 }
 
-/// _partial_update: a copy of which one half is new, or added to.
-Tensor with_new_half(Context& ctx, const Tensor& whole) { return empty(ctx, whole.shape(), whole.dtype(), Op::cat); }
+/// _partial_update: a copy of which one half is another one,
+Tensor with_new_half(Context& ctx, const Tensor& whole, int which, const Tensor& fresh) {
+  Tensor copy = empty(ctx, whole.shape(), whole.dtype(), Op::cat);
+  copy_into(ctx, half(copy, 1 - which), half(whole, 1 - which));
+  copy_into(ctx, half(copy, which), fresh);
+  return copy;
+}
+/// or is added to.
+Tensor with_added_half(Context& ctx, const Tensor& whole, int which, const Tensor& addend) {
+  Tensor copy = with_new_half(ctx, whole, which, half(whole, which));
+  const Tensor changed = half(copy, which);
+  compute(ctx, Binary::add, changed, changed, addend);
+  return copy;
+}
 
 /// torch.cat([key.flatten(), value.flatten()]); what does not lie densely is copied first.
 Tensor joined(Context& ctx, const Tensor& key, const Tensor& value) {
   const Tensor flat_key = contiguous_copy(ctx, key), flat_value = contiguous_copy(ctx, value);
-  return empty(ctx, {key.numel() + value.numel()}, key.dtype(), Op::cat);
+  Tensor both = empty(ctx, {key.numel() + value.numel()}, key.dtype(), Op::cat);
+  copy_elements(ctx, both.flat(0, key.numel()), flat_key);
+  copy_elements(ctx, both.flat(key.numel(), value.numel()), flat_value);
+  return both;
 }
 
 /// What a step of the ring looks at (Note [Context parallelism load balance algorithm for causal masking]).
@@ -51,6 +70,7 @@ class Merger {
  public:
   void step(Context& ctx, const FlashOutput& block, Part part) {
     const Tensor block_out = empty_like(ctx, block.out, DType::float32, Op::to_copy);
+    copy_into(ctx, block_out, block.out);
     if (!out_.defined()) {
       out_ = block_out, lse_ = block.lse;
       return;
@@ -60,29 +80,43 @@ class Merger {
     // out - sigmoid(block_lse - lse) * (out - block_out)
     Tensor out, lse;
     {
-      Tensor weight = empty_for(ctx, block.lse, earlier_lse, DType::float32, Op::sub);
-      weight = empty_like(ctx, weight, Op::softmax);  // of two
-      Tensor difference = empty_for(ctx, earlier_out, block_out, DType::float32, Op::sub);
+      Tensor weight = difference_of(ctx, block.lse, earlier_lse);
+      weight = result_of(ctx, Unary::sigmoid, weight, Op::softmax);  // of two
+      Tensor difference = difference_of(ctx, earlier_out, block_out);
       const Tensor product = empty_like(ctx, difference, Op::mul);
+      compute(ctx, Binary::mul, product, difference, weight.view(out_.shape().with(2, weight.size(2)).with(3, 1)));
       weight.reset(), difference.reset();
-      out = empty_for(ctx, earlier_out, product, DType::float32, Op::sub);
+      out = difference_of(ctx, earlier_out, product);
     }
     // lse - logsigmoid(lse - block_lse)
     {
-      Tensor difference = empty_for(ctx, earlier_lse, block.lse, DType::float32, Op::sub);
-      const Tensor logarithm = empty_like(ctx, difference, Op::log_softmax);
+      Tensor difference = difference_of(ctx, earlier_lse, block.lse);
+      const Tensor logarithm = result_of(ctx, Unary::log_sigmoid, difference, Op::log_softmax);
       difference.reset();
-      lse = empty_for(ctx, earlier_lse, logarithm, DType::float32, Op::sub);
+      lse = difference_of(ctx, earlier_lse, logarithm);
     }
     earlier_lse.reset(), earlier_out.reset();
-    lse_ = partial ? with_new_half(ctx, lse_) : lse;
-    out_ = partial ? with_new_half(ctx, out_) : out;
+    lse_ = partial ? with_new_half(ctx, lse_, 1, lse) : lse;
+    out_ = partial ? with_new_half(ctx, out_, 1, out) : out;
   }
   FlashOutput results(Context& ctx, DType dtype) const {
-    return {.out = empty_like(ctx, out_, dtype, Op::to_copy), .lse = lse_};
+    FlashOutput merged{.out = empty_like(ctx, out_, dtype, Op::to_copy), .lse = lse_};
+    copy_into(ctx, merged.out, out_);
+    return merged;
   }
 
  private:
+  static Tensor difference_of(Context& ctx, const Tensor& a, const Tensor& b) {
+    Tensor difference = empty_for(ctx, a, b, DType::float32, Op::sub);
+    compute(ctx, Binary::add, difference, a, b, -1);
+    return difference;
+  }
+  static Tensor result_of(Context& ctx, Unary op, const Tensor& x, Op name) {
+    Tensor result = empty_like(ctx, x, name);
+    compute(ctx, op, result, x);
+    return result;
+  }
+
   Tensor out_, lse_;
 };
 
@@ -120,9 +154,13 @@ FlashOutput ring_forward(Context& ctx, const Tensor& query, const Tensor& k, con
 
 Grads ring_backward(Context& ctx, const Tensor& grad_out, const Tensor& query, const Tensor& k, const Tensor& v,
                     const FlashOutput& output, const Ring& ring) {
-  Tensor grad_query = empty_like(ctx, query, DType::float32, Op::zeros);
-  Tensor grad_key = empty_like(ctx, k, DType::float32, Op::zeros);
-  Tensor grad_value = empty_like(ctx, v, DType::float32, Op::zeros);
+  const auto zeros = [&](const Tensor& like) {
+    Tensor sum = empty_like(ctx, like, DType::float32, Op::zeros);
+    fill(ctx, sum, 0);
+    return sum;
+  };
+  const auto add_to = [&](const Tensor& sum, const Tensor& part) { compute(ctx, Binary::add, sum, sum, part); };
+  Tensor grad_query = zeros(query), grad_key = zeros(k), grad_value = zeros(v);
   Tensor key = contiguous_copy(ctx, k), value = contiguous_copy(ctx, v);
   const std::int64_t keys = key.numel();
   const Shape shape = key.shape();
@@ -151,17 +189,27 @@ Grads ring_backward(Context& ctx, const Tensor& grad_out, const Tensor& query, c
     if (i > 0) {
       next_grad_kv = dkv_rotater.next_buffer();
       grad_key = next_grad_kv.flat(0, keys).view(shape), grad_value = next_grad_kv.flat(keys, keys).view(shape);
-      if (part == Part::first_keys) {
-        grad_key = with_new_half(ctx, grad_key);
-        grad_value = with_new_half(ctx, grad_value);
-      }
+    }
+    if (part == Part::first_keys) {
+      grad_key = with_added_half(ctx, grad_key, 0, grads[1]);
+      grad_value = with_added_half(ctx, grad_value, 0, grads[2]);
+    } else {
+      add_to(grad_key, grads[1]), add_to(grad_value, grads[2]);
     }
     next_grad_kv = joined(ctx, grad_key, grad_value);
     dkv_rotater.exchange(ctx, next_grad_kv);
-    if (halves_queries) grad_query = with_new_half(ctx, grad_query);
+    if (halves_queries)
+      grad_query = with_added_half(ctx, grad_query, 1, grads[0]);
+    else
+      add_to(grad_query, grads[0]);
   }
-  grad_query = empty_like(ctx, grad_query, query.dtype(), Op::to_copy);
-  next_grad_kv = empty_like(ctx, dkv_rotater.next_buffer(), k.dtype(), Op::to_copy);
+  const auto cast = [&](const Tensor& wide, DType dtype) {
+    Tensor narrow = empty_like(ctx, wide, dtype, Op::to_copy);
+    copy_into(ctx, narrow, wide);
+    return narrow;
+  };
+  grad_query = cast(grad_query, query.dtype());
+  next_grad_kv = cast(dkv_rotater.next_buffer(), k.dtype());
   Grads result(3);
   result[0] = grad_query;
   result[1] = next_grad_kv.strided(shape, contiguous_strides(shape));

@@ -20,24 +20,25 @@ class RingRotater {
     if (gathers && buffer_.defined()) return;
     const std::int64_t count = own.numel() * (gathers ? ring_.ranks : 1);
     buffer_ = empty(ctx, {count}, own.dtype(), gathers ? Op::all_gather : Op::recv);
-    if (gathers) {
+    if (gathers)
       all_gather(ctx, ring_.group(), buffer_, own);
-    } else {
-      send(ctx, ring_.group(), own, (ring_.rank + 1) % ring_.ranks);
-      recv(ctx, ring_.group(), buffer_, (ring_.rank + ring_.ranks - 1) % ring_.ranks);
-    }
+    else
+      rotate(ctx, ring_.group(), buffer_, own);
     sent_ = std::move(own);
   }
   /// Waits. What has come from the rank before: a part of what was gathered.
   Tensor next_buffer() {
     sent_.reset();
-    return buffer_;
+    if (rotation_ == RingRotation::alltoall) return buffer_;
+    const std::int64_t count = buffer_.numel() / ring_.ranks;
+    return buffer_.flat((ring_.rank + ring_.ranks - ++steps_) % ring_.ranks * count, count);
   }
 
  private:
   Ring ring_;
   RingRotation rotation_;
   Tensor sent_, buffer_;
+  std::int64_t steps_ = 0;  ///< of the ring, so far
 };
 
 }  // namespace qlp

@@ -195,19 +195,20 @@ void NcclCommunicator::broadcast(StreamId stream, const RankGroup& group, void* 
          "broadcast");
 }
 
-void NcclCommunicator::all_to_all(StreamId stream, const RankGroup& group, void* out, const void* in,
-                                  std::int64_t count, DType dtype) {
-  const ncclComm_t to = of(group);
+void NcclCommunicator::all_to_all(StreamId stream, const RankGroup& group, void* out, const Counts& from,
+                                  const void* in, const Counts& to, DType dtype) {
+  const ncclComm_t through = of(group);
   const ncclDataType_t type = type_of(dtype);
-  const std::size_t bytes = size(count) * size_of(dtype);
+  const auto* read = static_cast<const std::byte*>(in);
+  auto* written = static_cast<std::byte*>(out);
   ncclGroupStart();
-  for (std::int64_t place = 0; place < group.size; ++place) {
-    const std::size_t offset = static_cast<std::size_t>(place) * bytes;
-    ncclSend(static_cast<const std::byte*>(in) + offset, size(count), type, static_cast<int>(place), to,
-             streams_[stream]);
-    ncclRecv(static_cast<std::byte*>(out) + offset, size(count), type, static_cast<int>(place), to, streams_[stream]);
+  for (std::size_t place = 0; place < to.size(); ++place) {
+    const int peer = static_cast<int>(place);
+    if (to[place]) ncclSend(read, size(to[place]), type, peer, through, streams_[stream]);
+    if (from[place]) ncclRecv(written, size(from[place]), type, peer, through, streams_[stream]);
+    read += size(to[place]) * size_of(dtype), written += size(from[place]) * size_of(dtype);
   }
-  settle(to, ncclGroupEnd(), "all_to_all");
+  settle(through, ncclGroupEnd(), "all_to_all");
 }
 
 void NcclCommunicator::send(StreamId stream, const RankGroup& group, const void* data, std::int64_t count, DType dtype,

@@ -72,7 +72,8 @@ Result<std::vector<DryRun>> run_on_cpu(const JobSpec& job, const ShardingPlan& p
       Machine machine{.source = &segments,
                       .compute = {&kernels, &kernels, ranks > 1 ? communicator : nullptr, options.poisons},
                       .seed = options.seed,
-                      .learning_rate = options.learning_rate};
+                      .learning_rate = options.learning_rate,
+                      .even_routing = options.even_routing};
       if (options.on_phase) machine.on_phase = [&](const std::string& phase) { options.on_phase(rank, phase); };
       if (options.at_start) options.at_start(rank, machine);
       if (options.at_end)

@@ -17,6 +17,7 @@ struct CpuRunOptions {
   double learning_rate = 1e-3;
   /// Memory without an owner is overwritten with what is no number: a use after free shows in the losses.
   bool poisons = true;
+  bool even_routing = false;                         ///< as Machine has it
   std::optional<std::int64_t> alone{};               ///< only this rank is played, on a wire that comes back to it
   std::uint64_t memory = CounterSource::kUnlimited;  ///< bytes of each rank's device
   /// Called on the thread of each rank as a phase begins, and with what it threw where it failed.

@@ -187,7 +187,9 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
   if (auto refusals = check_precision(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_optimizer(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_phases(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
-  auto built = build_model(job.model, build_options(job, rank, stack));
+  BuildOptions building = build_options(job, rank, stack);
+  building.even_routing = machine.even_routing;
+  auto built = build_model(job.model, building);
   if (!built) return Unexpected{built.error()};
   if (auto refusals = runtime.value()->check(*built.value()); !refusals.empty()) return Unexpected{std::move(refusals)};
 
@@ -224,7 +226,7 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
     }
     TrainerOptions training = trainer_options(job, job.cluster.world_size, machine, stack);
     training.pipeline = pipeline_options(job, rank);
-    training.rank = replica;
+    training.rank = replica / job.cluster.mesh.cp;  // those that share a sequence have one sample
     adjust_to_plan(training, job, plan, stack);
     Trainer trainer(*model, *sharding, training, begin_phase);
     trainer.prepare(ctx);

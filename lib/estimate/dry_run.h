@@ -38,6 +38,7 @@ struct Machine {
   EventPolicy events = EventPolicy::ready_at_once;
   std::uint64_t seed = 0;  ///< of weights, text and dropout
   double learning_rate = 1e-3;
+  bool even_routing = false;  ///< routers send tokens to all experts evenly, as is predicted where ranks share them
   /// Told of each phase of the timeline as it begins.
   std::function<void(const std::string& phase)> on_phase;
   /// Told of the model when all steps are done, on every rank, before anything is taken apart.

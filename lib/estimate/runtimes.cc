@@ -20,8 +20,7 @@ namespace {
 using Made = Result<std::unique_ptr<ShardingRuntime>>;
 
 Made single(const JobSpec& job) {
-  const RankGroup sharing{MeshAxis::tp, job.cluster.mesh.tp};
-  if (sharing.size > 1) return std::unique_ptr<ShardingRuntime>(std::make_unique<TensorParallelRuntime>(sharing));
+  if (job.cluster.mesh.tp > 1) return std::unique_ptr<ShardingRuntime>(std::make_unique<TensorParallelRuntime>());
   return std::make_unique<ShardingRuntime>();
 }
 
@@ -83,6 +82,9 @@ void adjust_to_plan(TrainerOptions& options, const JobSpec& job, const ShardingP
     options.autocast = options.outputs_to_fp32 = options.scales_loss = false;
     options.optimizer = zero_optimizer_kind(options.optimizer, *zero);
   }
+  const bool cuts = std::holds_alternative<Fsdp1>(plan) || std::holds_alternative<Fsdp2>(plan);
+  const Mesh& mesh = job.cluster.mesh;
+  if (cuts || mesh.tp > 1 || mesh.pp > 1) options.gradient_parts = {MeshAxis::world, job.cluster.world_size};
   options.run.hooks_outside_checkpoint = stack.layers_checkpoint_forward() ||
                                          (std::holds_alternative<Fsdp1>(plan) && stack.layers_checkpoint_themselves());
 }

@@ -87,6 +87,7 @@ Result<Fsdp2Setup> setup_at_load(const JobSpec& job, const Fsdp2& plan, std::int
     setup.of_experts = setup.options;
     setup.of_experts.world_size = share.ranks, setup.of_experts.rank = share.rank;
     setup.of_experts.stride = job.cluster.mesh.ep;
+    setup.of_experts.batches = job.cluster.world_size / tp;  // transformers distributed/fsdp.py, 5.24
   }
   return setup;
 }

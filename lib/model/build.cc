@@ -236,7 +236,8 @@ class Builder {
                              .experts = experts.num_experts,
                              .top_k = experts.num_experts_per_tok,
                              .normalises = experts.norm_topk_prob,
-                             .weights_in_logit_dtype = !mixtral};
+                             .weights_in_logit_dtype = !mixtral,
+                             .evenly = options_.even_routing};
     const std::int64_t tp = options_.slice.tp, ep = options_.slice.ep;
     const ExpertsShape shape{.experts = experts.num_experts / ep,
                              .hidden = spec_.hidden_size,

@@ -21,7 +21,8 @@ struct BuildOptions {
   AdapterBehaviour adapter_behaviour;
   ModelBehaviour model_behaviour;
   QuantBehaviour quant_behaviour;
-  ModelSlice slice;  ///< what this rank holds of the model
+  ModelSlice slice;           ///< what this rank holds of the model
+  bool even_routing = false;  ///< RouterShape::evenly
 };
 
 /// Errors: adapter names that match no module.

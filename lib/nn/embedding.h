@@ -24,7 +24,9 @@ class Embedding final : public Module {
   /// Trains a copy of the table; the original stays, frozen (PEFT's modules_to_save).
   void train_copy();
   /// Its rows are those of this rank; the others' lookups are added. `tied`: the head reads the same parameter.
-  void share(const RankGroup& group, bool tied) { group_ = group, tied_ = tied, weight_->mesh = LayerMesh::tp; }
+  void share(const RankGroup& group, bool tied) {
+    group_ = group, tied_ = tied, weight_->mesh = LayerMesh::tp, weight_->parts = group.size;
+  }
   /// The head has a parameter of its own again.
   void untie() { tied_ = false; }
   /// The factor of its output is a buffer (Gemma of transformers 5).

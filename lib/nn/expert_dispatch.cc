@@ -1,43 +1,80 @@
 #include "nn/expert_dispatch.h"
 
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "autograd/indexing.h"
 #include "autograd/parallel.h"
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
 namespace {
 
-/// How many rows go to each expert and come for each of this rank's, which the ranks tell each other and the host waits
-/// for. Gives what came.
-Tensor exchange_counts(Context& ctx, const Tensor& expert_ids, std::int64_t experts, const RankGroup& group) {
+/// How many rows go to each expert and come for each of this rank's.
+struct ExpertCounts {
+  Tensor received;                     ///< [ranks, experts of a rank]
+  std::vector<std::int64_t> of_pairs;  ///< the same on the host; none on the dry device
+  RowCounts rows;
+};
+
+std::vector<std::int64_t> on_host(Context& ctx, const Tensor& numbers) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 0; i < numbers.numel() && ctx.kernels(numbers); ++i)
+    out.push_back(static_cast<std::int64_t>(item(ctx, numbers.flat(i, 1))));
+  return out;
+}
+
+/// The ranks tell each other, and the host waits for what they say.
+ExpertCounts exchange_counts(Context& ctx, const Tensor& expert_ids, std::int64_t experts, const RankGroup& group) {
   const Tensor sent = int64s(ctx, {experts}, Op::zeros);
-  { const Tensor ones = empty_like(ctx, expert_ids, Op::ones_like); }
-  Tensor received = int64s(ctx, {group.size, experts / group.size}, Op::empty_like);
-  communicate(ctx, Collective::all_to_all, group, bytes_of(sent.shape(), DType::int64).count());
+  {
+    const Tensor ones = empty_like(ctx, expert_ids, Op::ones_like);
+    fill(ctx, ones, 1);
+    scatter_rows(ctx, sent, ones, expert_ids);
+  }
+  const std::int64_t of_rank = experts / group.size;
+  ExpertCounts counts{.received = int64s(ctx, {group.size, of_rank}, Op::empty_like)};
+  const Counts alike(static_cast<std::size_t>(group.size), of_rank);
+  all_to_all(ctx, group, counts.received, alike, sent, alike);
   const Tensor of_sent = int64s(ctx, {group.size}, Op::sum), of_received = int64s(ctx, {group.size}, Op::sum);
+  compute(ctx, Reduce::sum, of_sent.view({group.size, 1}), sent.view({group.size, of_rank}));
+  compute(ctx, Reduce::sum, of_received.view({group.size, 1}), counts.received);
   const Tensor both = int64s(ctx, {2, group.size}, Op::stack);
   ctx.device.synchronize();
-  return received;
+  counts.of_pairs = on_host(ctx, counts.received);
+  counts.rows.to = on_host(ctx, of_sent), counts.rows.from = on_host(ctx, of_received);
+  // Where nothing is computed, as many as go.
+  counts.rows.received = counts.of_pairs.empty()
+                             ? expert_ids.numel()
+                             : std::accumulate(counts.rows.from.begin(), counts.rows.from.end(), std::int64_t{0});
+  return counts;
 }
 
 /// Of each row that came, the number of its expert among those of this rank.
-Tensor received_ids(Context& ctx, const Tensor& counts, std::int64_t rows) {
+Tensor received_ids(Context& ctx, const ExpertCounts& counts) {
+  const std::int64_t rows = counts.rows.received;
   Tensor ids;
   {
-    const Tensor range = int64s(ctx, {counts.size(1)}, Op::arange);
-    ids = int64s(ctx, {counts.numel()}, Op::cat);
+    const Tensor range = int64s(ctx, {counts.received.size(1)}, Op::arange);
+    ids = int64s(ctx, {counts.received.numel()}, Op::cat);
   }
   Tensor index;
   {
-    const Tensor ends = int64s(ctx, {counts.numel()}, Op::cumsum);
+    const Tensor ends = int64s(ctx, {counts.received.numel()}, Op::cumsum);
     index = int64s(ctx, {rows}, Op::empty);
   }
-  return int64s(ctx, {rows}, Op::index_select);
+  Tensor of_rows = int64s(ctx, {rows}, Op::index_select);
+  std::vector<double> numbers;
+  for (std::size_t i = 0; i < counts.of_pairs.size(); ++i)
+    numbers.insert(numbers.end(), static_cast<std::size_t>(counts.of_pairs[i]),
+                   static_cast<double>(static_cast<std::int64_t>(i) % counts.received.size(1)));
+  if (!numbers.empty()) upload(ctx, of_rows, numbers);
+  return of_rows;
 }
 
 }  // namespace
@@ -53,20 +90,23 @@ Dispatched dispatch_tokens(Context& ctx, const Tensor& hidden, const Routing& ro
   state.order = sort(ctx, expert_ids).order;
   Tensor sent;
   {
-    const Tensor of_token = empty_like(ctx, state.order, Op::div);
+    const Tensor of_token = token_of_pair(ctx, state.order, indices.size(-1));
     sent = index_rows(ctx, mine, of_token);
   }
-  const Tensor counts = exchange_counts(ctx, expert_ids, experts, parallel.experts);
+  const ExpertCounts counts = exchange_counts(ctx, expert_ids, experts, parallel.experts);
+  state.rows = counts.rows;
   Dispatched out;
-  out.tokens = exchange_rows(ctx, sent, rows, parallel.experts);
-  out.routing.indices = received_ids(ctx, counts, rows).view({rows, 1});
+  out.tokens = exchange_rows(ctx, sent, state.rows, parallel.experts);
+  out.routing.indices = received_ids(ctx, counts).view({state.rows.received, 1});
   out.routing.weights = empty_like(ctx, out.routing.indices, out.tokens.dtype(), Op::ones_like);
+  fill(ctx, out.routing.weights, 1);
   return out;
 }
 
 Tensor combine_tokens(Context& ctx, const Tensor& results, const DispatchState& state, const ExpertParallel& parallel) {
   const std::int64_t tokens = state.weights.size(0), top_k = state.weights.size(1);
-  const Tensor returned = exchange_rows(ctx, results, tokens * top_k, parallel.experts);
+  const RowCounts back{.received = tokens * top_k, .from = state.rows.to, .to = state.rows.from};
+  const Tensor returned = exchange_rows(ctx, results, back, parallel.experts);
   Tensor rows = put_rows(ctx, returned, state.order);
   rows = reshape(ctx, rows, {tokens, top_k, results.size(1)});
   Tensor sum;

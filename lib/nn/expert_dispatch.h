@@ -1,6 +1,7 @@
 // How tokens reach experts that stand on other ranks (AllToAllEP in transformers distributed/expert_parallel.py, 5.24).
 #pragma once
 
+#include "autograd/parallel.h"
 #include "nn/router.h"
 #include "tensor/work.h"
 
@@ -20,6 +21,7 @@ struct Dispatched {
 
 /// What is needed to bring the results back.
 struct DispatchState {
+  RowCounts rows;  ///< of tokens on their way to the experts
   Tensor weights;  ///< [T, K]
   Tensor order;    ///< of the T x K rows as they were sent
 };

@@ -15,13 +15,6 @@
 namespace qlp {
 namespace {
 
-/// The gradient of a row of pairs is scattered back to tokens by the number of the pair over top_k.
-Tensor token_of_pair(Context& ctx, const Tensor& order, std::int64_t top_k) {
-  Tensor tokens = empty_like(ctx, order, Op::div);
-  if (auto* kernels = reference_kernels(ctx, tokens)) kernels->divide(array_of(tokens), array_of(order), top_k);
-  return tokens;
-}
-
 struct Groups {
   Tensor keys, counts, ends;  ///< what the source names histc_input, tokens_per_expert, offsets
 };
@@ -61,12 +54,14 @@ FusedExperts::FusedExperts(std::string name, const ExpertsShape& shape)
 void FusedExperts::share(const RankGroup& group) {
   group_ = group;
   gate_up_->mesh = down_->mesh = LayerMesh::tp;
+  gate_up_->parts = down_->parts = group.size;
   gate_up_->cut_dim = 1, down_->cut_dim = 2;
 }
 
 void FusedExperts::spread(const ExpertParallel& parallel) {
   parallel_ = parallel;
   gate_up_->mesh = down_->mesh = LayerMesh::ep;
+  gate_up_->parts = down_->parts = parallel.experts.size;
 }
 
 void FusedExperts::adapt(std::optional<std::int64_t> gate_up_r, std::optional<std::int64_t> down_r, double scaling) {
@@ -123,6 +118,7 @@ Tensor FusedExperts::run(Context& ctx, const Tensor& hidden, const Routing& rout
   Tensor others;
   if (masks) {
     others = empty(ctx, {pairs, 1}, DType::boolean, Op::ge);
+    fill(ctx, others, 0);
     selected = mask_rows(ctx, selected, others, true);
   }
 

@@ -1,8 +1,10 @@
 #include "nn/initial_values.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
+#include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/random.h"
 
@@ -25,8 +27,24 @@ Range range_of(const Parameter& parameter) {
     default:
       break;
   }
-  const double bound = 1 / std::sqrt(static_cast<double>(parameter.shape[-1]));
+  const bool cuts_inputs = parameter.cut_dim == static_cast<int>(parameter.shape.rank()) - 1;
+  const std::int64_t inputs = parameter.shape[-1] * (cuts_inputs ? parameter.parts : 1);
+  const double bound = 1 / std::sqrt(static_cast<double>(inputs));
   return {-bound, bound};
+}
+
+/// A part of a tensor, element by element: runs that lie `step` apart in the whole, the first at `start`.
+struct Runs {
+  std::int64_t length = 0, step = 0, start = 0;
+};
+
+Runs runs_of(const Parameter& parameter, std::int64_t place) {
+  // Of projections that are joined each is cut (transformers distributed/tensor_parallel.py, PackedColwiseParallel).
+  const std::int64_t joined = parameter.cut_dim > 0 ? std::max<std::int64_t>(parameter.fused_parts, 1) : 1;
+  std::int64_t length = parameter.shape[parameter.cut_dim] / joined;
+  for (int dim = parameter.cut_dim + 1; dim < static_cast<int>(parameter.shape.rank()); ++dim)
+    length *= parameter.shape[dim];
+  return {.length = length, .step = length * parameter.parts, .start = place * length};
 }
 
 }  // namespace
@@ -38,12 +56,20 @@ std::string checkpoint_name(const Parameter& parameter) {
   return name;
 }
 
-void fill_initial(Context& ctx, const Parameter& parameter, const Tensor& out) {
+void fill_initial(Context& ctx, const Parameter& parameter, const Tensor& out, std::int64_t first_row) {
   Kernels* const kernels = ctx.kernels(out);
-  if (!kernels) return;
+  if (!kernels || out.numel() == 0) return;
   const Range range = range_of(parameter);
   const std::uint64_t key = random_key(ctx.random.seed, checkpoint_name(parameter));
-  kernels->random_uniform(ctx.stream, array_of(out), key, 0, range.low, range.high);
+  const Runs runs = runs_of(parameter, own_place(ctx, mesh_group(parameter)));
+  const std::int64_t first = first_row * (parameter.numel() / parameter.shape[0]);
+  for (std::int64_t at = 0; at < out.numel();) {
+    const std::int64_t run = (first + at) / runs.length, within = (first + at) % runs.length;
+    const std::int64_t length = std::min(runs.length - within, out.numel() - at);
+    kernels->random_uniform(ctx.stream, array_of(out.flat(at, length)), key,
+                            static_cast<std::uint64_t>(run * runs.step + runs.start + within), range.low, range.high);
+    at += length;
+  }
 }
 
 }  // namespace qlp

@@ -19,7 +19,7 @@ Linear::Linear(std::string name, std::int64_t in, std::int64_t out, bool bias, P
 void Linear::share(const TensorParallel& parallel) {
   parallel_ = parallel;
   if (parallel.style == TpStyle::none) return;
-  for (const auto& parameter : own_parameters()) parameter->mesh = LayerMesh::tp;
+  for (const auto& parameter : own_parameters()) parameter->mesh = LayerMesh::tp, parameter->parts = parallel.ranks;
   if (parallel.cuts_input()) weight_->cut_dim = 1;
 }
 
@@ -33,7 +33,8 @@ void Linear::untie() {
   const Parameter& shared = *weight_;
   drop_shared_parameters();
   weight_ = &add_parameter("weight", ParamRole::lm_head, shared.shape);
-  weight_->trainable = shared.trainable, weight_->mesh = shared.mesh, weight_->tensor = shared.tensor;
+  weight_->trainable = shared.trainable, weight_->mesh = shared.mesh, weight_->parts = shared.parts,
+  weight_->tensor = shared.tensor;
 }
 
 void Linear::train_copy() {

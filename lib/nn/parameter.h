@@ -10,6 +10,7 @@
 #include "nn/parameter_role.h"
 #include "quant/quant_state.h"
 #include "tensor/tensor.h"
+#include "tensor/work.h"
 
 namespace qlp {
 
@@ -23,12 +24,18 @@ struct Parameter {
   bool trainable = true;
   bool quantize = false;              ///< stored in 4 or 8 bits once loaded
   LayerMesh mesh = LayerMesh::none;   ///< this is a rank's part of a tensor on that mesh
-  int cut_dim = 0;                    ///< and the dimension that is cut there
+  int cut_dim = 0;                    ///< and the dimension that is cut there,
+  std::int64_t parts = 1;             ///< on so many ranks
   std::int64_t fused_parts = 0;       ///< of a stack of experts: how many projections it joins
   Tensor tensor;                      ///< what the forward pass reads: whole, a view of a flat parameter, or a shard
   std::unique_ptr<QuantState> quant;  ///< of a quantized one
 
   std::int64_t numel() const { return shape.numel(); }
 };
+
+/// The ranks that have the parts of a parameter.
+inline RankGroup mesh_group(const Parameter& parameter) {
+  return {parameter.mesh == LayerMesh::ep ? MeshAxis::ep : MeshAxis::tp, parameter.parts};
+}
 
 }  // namespace qlp

@@ -1,23 +1,50 @@
 #include "nn/router.h"
 
 #include <utility>
+#include <vector>
 
 #include "autograd/indexing.h"
 #include "autograd/matmul.h"
 #include "autograd/pointwise.h"
 #include "autograd/reduce.h"
+#include "tensor/compute.h"
+#include "tensor/factories.h"
+#include "tensor/reference_kernels.h"
 
 namespace qlp {
+
+namespace {
+
+/// The pairs of all replicas take the experts in turn, whatever the router says; weights are its own.
+void send_evenly(Context& ctx, const Tensor& probabilities, const TopK& best) {
+  auto* const kernels = reference_kernels(ctx, probabilities);
+  if (!kernels) return;
+  const std::int64_t pairs = best.indices.numel(), experts = probabilities.size(-1);
+  std::vector<double> turns;
+  for (std::int64_t i = 0; i < pairs; ++i)
+    turns.push_back(static_cast<double>((ctx.random.replica * pairs + i) % experts));
+  upload(ctx, best.indices, turns);
+  kernels->gather_last(array_of(best.values), array_of(probabilities), array_of(best.indices));
+}
+
+}  // namespace
 
 Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape) {
   const Tensor probabilities = softmax(ctx, logits, DType::float32);
   TopK best = topk(ctx, probabilities, shape.top_k);
+  if (shape.evenly) send_evenly(ctx, probabilities, best);
   if (shape.normalises) {
     const Tensor sum = sum_last(ctx, best.values);
     best.values = div_in_place(ctx, best.values, sum);
   }
   if (shape.weights_in_logit_dtype) best.values = to(ctx, best.values, logits.dtype());
   return {logits, std::move(best.indices), std::move(best.values)};
+}
+
+Tensor token_of_pair(Context& ctx, const Tensor& order, std::int64_t top_k) {
+  Tensor tokens = empty_like(ctx, order, Op::div);
+  if (auto* kernels = reference_kernels(ctx, tokens)) kernels->divide(array_of(tokens), array_of(order), top_k);
+  return tokens;
 }
 
 TopKRouter::TopKRouter(std::string name, const RouterShape& shape)

@@ -11,6 +11,9 @@ struct RouterShape {
   std::int64_t hidden = 0, experts = 0, top_k = 0;
   bool normalises = true;               ///< the weights of a token's experts sum to one
   bool weights_in_logit_dtype = false;  ///< Qwen3 casts them back; Mixtral leaves them in float32
+  /// A run that computes sends as many tokens to each expert, as the dry run takes it (torchtitan moe.py,
+  /// _debug_force_load_balance).
+  bool evenly = false;
 };
 
 struct Routing {
@@ -21,6 +24,9 @@ struct Routing {
 
 /// softmax, topk and normalisation of logits [T, E], in float32.
 Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape);
+
+/// The tokens of pairs, each of which has `top_k` pairs behind each other (order // top_k).
+Tensor token_of_pair(Context& ctx, const Tensor& order, std::int64_t top_k);
 
 /// MixtralTopKRouter, Qwen3MoeTopKRouter (transformers 5): a matrix of its own, no linear layer.
 class TopKRouter final : public Module {

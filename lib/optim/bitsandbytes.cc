@@ -1,10 +1,13 @@
 // bitsandbytes/optim/optimizer.py, ademamix.py; bitsandbytes 0.43 to 0.50.
 #include <algorithm>
+#include <cstddef>
+#include <vector>
 
 #include "base/rounding.h"
 #include "optim/optimizer_state.h"
 #include "quant/codes.h"
 #include "tensor/compute.h"
+#include "tensor/reference_kernels.h"
 
 namespace qlp {
 namespace {
@@ -13,14 +16,15 @@ constexpr std::int64_t kMin8BitSize = 4096;     // elements; min_8bit_size of al
 constexpr std::int64_t kMinPagedSize = 100000;  // elements; get_state_buffer
 constexpr std::int64_t kMapSize = 256;          // values of a byte; create_dynamic_map
 
-struct BnbState {
+struct State {
   bool made = false;
-  Tensor state1, state2;  ///< none where they are in managed memory
+  Tensor state1, state2;                  ///< none where they are in managed memory,
+  std::vector<std::byte> paged1, paged2;  ///< which on the CPU is the process's own
   Tensor absmax1, absmax2;
   std::int64_t steps = 0;
 };
 
-class BnbOptimizer final : public StatefulOptimizer<BnbState> {
+class BnbOptimizer final : public StatefulOptimizer<State> {
  public:
   BnbOptimizer(const Bitsandbytes& kind, std::vector<ParameterGroup> groups, OptimizerSetup setup)
       : StatefulOptimizer(std::move(groups)), kind_(kind), setup_(std::move(setup)) {}
@@ -36,21 +40,49 @@ class BnbOptimizer final : public StatefulOptimizer<BnbState> {
     }
   }
 
-  /// AdamW, with its states in memory of the device.
-  void update(Context& ctx, const Tensor& parameter, BnbState& state) const {
+  void update(Context& ctx, const Tensor& parameter, State& state) const {
     ++state.steps;
     Kernels* const kernels = ctx.kernels(parameter);
     if (!kernels) return;
-    const AdamWNumbers numbers{.lr = lr(), .step = state.steps};
     const Array weights = array_of(parameter), grad = array_of(grad_of(parameter));
-    if (!in_8_bits(parameter)) {
-      kernels->adamw(ctx.stream, weights, grad, array_of(state.state1), array_of(state.state2), numbers);
+    const Array first = values_of(parameter, state.state1, state.paged1);
+    const Array second = values_of(parameter, state.state2, state.paged2);
+    const bool codes = in_8_bits(parameter);
+    const auto statistics = [&](const Tensor& absmax, const Tensor& map) {
+      return codes ? Blockwise{array_of(absmax), array_of(map), setup_.behaviour.bnb_blocksize} : Blockwise{};
+    };
+    const Blockwise of_first = statistics(state.absmax1, map1_), of_second = statistics(state.absmax2, map2_);
+    if (kind_.algorithm != Bitsandbytes::Algorithm::adamw) {
+      reference_kernels(ctx, parameter)
+          ->bnb_update(rule(), weights, grad, {first, second, of_first, of_second}, numbers(state.steps));
       return;
     }
-    const std::int64_t block = setup_.behaviour.bnb_blocksize;
-    kernels->adamw_8bit(ctx.stream, weights, grad, array_of(state.state1),
-                        {array_of(state.absmax1), array_of(map1_), block}, array_of(state.state2),
-                        {array_of(state.absmax2), array_of(map2_), block}, numbers);
+    const AdamWNumbers adamw{.lr = lr(), .step = state.steps};
+    if (codes)
+      kernels->adamw_8bit(ctx.stream, weights, grad, first, of_first, second, of_second, adamw);
+    else
+      kernels->adamw(ctx.stream, weights, grad, first, second, adamw);
+  }
+
+  /// An average in memory of the device, or in pages; not given where the algorithm has none.
+  Array values_of(const Tensor& parameter, const Tensor& state, std::vector<std::byte>& pages) const {
+    if (state.defined() || pages.empty()) return array_of(state);
+    const DType dtype = in_8_bits(parameter) ? DType::uint8 : DType::float32;
+    return {pages.data(), dtype, parameter.shape(), parameter.strides()};
+  }
+
+  BnbRule rule() const {
+    using Algorithm = Bitsandbytes::Algorithm;
+    return kind_.algorithm == Algorithm::lion      ? BnbRule::lion
+           : kind_.algorithm == Algorithm::rmsprop ? BnbRule::rmsprop
+                                                   : BnbRule::ademamix;
+  }
+  /// As the Trainer makes them (trainer_optimizer.py): Lion with its own betas, the others with the classes' defaults.
+  BnbNumbers numbers(std::int64_t step) const {
+    BnbNumbers numbers{.lr = lr(), .step = step};
+    constexpr double kAlpha = 0.99;  // RMSprop's
+    if (kind_.algorithm == Bitsandbytes::Algorithm::rmsprop) numbers.beta1 = kAlpha;
+    return numbers;
   }
 
   bool in_8_bits(const Tensor& parameter) const {
@@ -60,7 +92,7 @@ class BnbOptimizer final : public StatefulOptimizer<BnbState> {
            std::none_of(spared.begin(), spared.end(), [&](const Tensor& other) { return other.is(parameter); });
   }
 
-  void init_state(Context& ctx, const Tensor& parameter, BnbState& state) {
+  void init_state(Context& ctx, const Tensor& parameter, State& state) {
     const bool mixes = kind_.algorithm == Bitsandbytes::Algorithm::ademamix;  // two averages in the first state
     const bool two = mixes || kind_.algorithm == Bitsandbytes::Algorithm::adamw;
     const bool in_8_bits = this->in_8_bits(parameter);
@@ -83,15 +115,17 @@ class BnbOptimizer final : public StatefulOptimizer<BnbState> {
       if (two) state.absmax2 = state_of(ctx, {blocks}, DType::float32);
     };
     if (mixes) make_absmax();
-    state.state1 = buffer(ctx, parameter, dtype, mixes ? 2 : 1);
-    if (two) state.state2 = buffer(ctx, parameter, dtype, 1);
+    state.state1 = buffer(ctx, parameter, dtype, mixes ? 2 : 1, state.paged1);
+    if (two) state.state2 = buffer(ctx, parameter, dtype, 1, state.paged2);
     if (!mixes) make_absmax();
   }
 
   /// get_state_buffer, _get_state_double_buffer: where pages pay off they are in managed memory.
-  Tensor buffer(Context& ctx, const Tensor& parameter, DType dtype, std::int64_t count) {
+  Tensor buffer(Context& ctx, const Tensor& parameter, DType dtype, std::int64_t count, std::vector<std::byte>& pages) {
     if (kind_.is_paged && parameter.numel() >= kMinPagedSize) {
-      managed_ += bytes_of(count * parameter.numel(), dtype);
+      const Bytes bytes = bytes_of(count * parameter.numel(), dtype);
+      managed_ += bytes;
+      if (ctx.kernels(parameter)) pages.assign(bytes.count(), std::byte{0});
       return {};
     }
     return count == 1 ? state_like(ctx, parameter, dtype) : state_of(ctx, {count, parameter.numel()}, dtype);

@@ -1,6 +1,7 @@
 #include "optim/grad_scaler.h"
 
 #include "autograd/pointwise.h"
+#include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
 
@@ -32,14 +33,16 @@ void GradScaler::unscale(Context& ctx, const std::vector<Tensor>& parameters) {
   const Tensor inv_scale = empty(ctx, {}, DType::float32, Op::to_copy);
   inverse.reset();
   found_inf_ = empty(ctx, {}, DType::float32, Op::zeros);
-  if (!ctx.kernels(scale_)) return;
   compute(ctx, Unary::reciprocal, inv_scale, scale_);
   fill(ctx, found_inf_, 0);
   for (const Tensor& parameter : parameters)
     if (const Tensor& grad = grad_of(parameter); grad.defined()) {  // _amp_foreach_non_finite_check_and_unscale_
-      ctx.kernels(grad)->flag_non_finite(ctx.stream, array_of(found_inf_), array_of(grad));
+      if (Kernels* kernels = ctx.kernels(grad))
+        kernels->flag_non_finite(ctx.stream, array_of(found_inf_), array_of(grad));
       compute(ctx, Binary::mul, grad, grad, inv_scale);
     }
+  // fsdp/sharded_grad_scaler.py, unscale_; DTensor's found_inf is partial (_amp_foreach_non_finite_check_and_unscale_).
+  all_reduce(ctx, sharing_, found_inf_, ReduceOp::max);
 }
 
 bool GradScaler::found_inf(Context& ctx) const { return item(ctx, found_inf_) != 0; }

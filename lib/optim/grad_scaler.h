@@ -4,11 +4,14 @@
 #include <vector>
 
 #include "autograd/node.h"
+#include "tensor/work.h"
 
 namespace qlp {
 
 class GradScaler {
  public:
+  /// `sharing`: ranks that each have a part of the gradients, and skip a step together.
+  explicit GradScaler(const RankGroup& sharing) : sharing_(sharing) {}
   /// The loss [] times the scale, which is made on the first call.
   Tensor scale(Context& ctx, const Tensor& loss);
   /// Before an optimizer step: gradients of `parameters` are scaled back in place, under a flag for those that are not
@@ -20,6 +23,7 @@ class GradScaler {
   void update(Context& ctx);
 
  private:
+  RankGroup sharing_;
   std::int64_t good_steps_ = 0;
   Tensor scale_, growth_tracker_, found_inf_;
 };

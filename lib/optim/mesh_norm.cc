@@ -23,6 +23,16 @@ Tensor summed_over_ranks(Context& ctx, Tensor norm, const std::vector<RankGroup>
   return norm;
 }
 
+Tensor clip_over_stages(Context& ctx, const std::vector<Tensor>& parameters, const RankGroup& stages, double max_norm) {
+  const Scoped category(ctx.category, Category::workspace);
+  Tensor norm = total_grad_norm(ctx, parameters);
+  compute(ctx, Unary::square, norm, norm);
+  all_reduce(ctx, stages, norm, ReduceOp::sum);
+  compute(ctx, Unary::sqrt, norm, norm);
+  scale_by_norm(ctx, parameters, norm, max_norm);
+  return norm;
+}
+
 Tensor clip_over_meshes(Context& ctx, const std::vector<MeshTensors>& meshes, double max_norm) {
   const Scoped category(ctx.category, Category::workspace);
   std::vector<Tensor> norms;

@@ -1,11 +1,14 @@
 // torch-optimi 0.3, stableadamw.py: one Triton kernel after another, all in place.
 #include "optim/optimizer_state.h"
+#include "tensor/compute.h"
+#include "tensor/reference_kernels.h"
 
 namespace qlp {
 namespace {
 
 struct StableAdamWState {
   Tensor exp_avg, exp_avg_sq, eps_sq, kahan_comp, mean_square;
+  std::int64_t steps = 0;
 };
 
 class StableAdamWOptimizer final : public StatefulOptimizer<StableAdamWState> {
@@ -15,16 +18,23 @@ class StableAdamWOptimizer final : public StatefulOptimizer<StableAdamWState> {
  private:
   void step_group(Context& ctx, const std::vector<Entry>& entries) override {
     for (const auto& [parameter, state] : entries) {
-      if (state->exp_avg.defined()) continue;
-      state->exp_avg = state_like(ctx, *parameter);
-      state->exp_avg_sq = state_like(ctx, *parameter);
-      state->eps_sq = state_of(ctx, {}, parameter->dtype());
-      ctx.device.synchronize();  // a number from the host
-      // What 16-bit parameters lose in rounding is summed up; others have a place for nothing.
-      const bool compensates = parameter->dtype() != DType::float32;
-      state->kahan_comp = compensates ? state_like(ctx, *parameter) : state_of(ctx, {1}, DType::uint8);
-      state->mean_square = state_of(ctx, {1}, DType::float32);
+      if (!state->exp_avg.defined()) init_state(ctx, *parameter, *state);
+      const AdamWNumbers numbers{.lr = lr(), .step = ++state->steps};
+      if (auto* kernels = reference_kernels(ctx, *parameter))
+        kernels->stable_adamw(array_of(*parameter), array_of(grad_of(*parameter)), array_of(state->exp_avg),
+                              array_of(state->exp_avg_sq), array_of(state->kahan_comp), numbers);
     }
+  }
+
+  static void init_state(Context& ctx, const Tensor& parameter, StableAdamWState& state) {
+    state.exp_avg = state_like(ctx, parameter);
+    state.exp_avg_sq = state_like(ctx, parameter);
+    state.eps_sq = state_of(ctx, {}, parameter.dtype());
+    ctx.device.synchronize();  // a number from the host
+    // What 16-bit parameters lose in rounding is summed up; others have a place for nothing.
+    const bool compensates = parameter.dtype() != DType::float32;
+    state.kahan_comp = compensates ? state_like(ctx, parameter) : state_of(ctx, {1}, DType::uint8);
+    state.mean_square = state_of(ctx, {1}, DType::float32);
   }
 };
 

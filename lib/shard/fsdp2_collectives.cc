@@ -177,6 +177,9 @@ Reduction reduce(Context& ctx, std::vector<UnshardedGrad> grads, const Fsdp2Opti
     reduction.all_reduce_input = output;  // in place
     all_reduce(ctx, options.replicate_group(), output, ReduceOp::average);
   }
+  if (options.batches)
+    compute(ctx, Unary::mul, output, output,
+            static_cast<double>(options.world_size * options.replicas) / static_cast<double>(options.batches));
   if (first.orig_dtype() != dtype) {
     const Tensor cast = empty(ctx, {numel}, first.orig_dtype(), Op::to_copy);
     copy_into(ctx, cast, output);

@@ -45,6 +45,8 @@ struct Fsdp2Options {
   std::int64_t stride = 1;      ///< neighbours on the mesh are so far apart: ranks that share a layer lie between
   bool cpu_offload = false;     ///< CPUOffloadPolicy: shards, their gradients and the optimizer are on the host
   bool pin_memory = true;       ///< shards and gradients there in page-locked memory
+  /// Gradients are a mean over so many batches (set_gradient_divide_factor); 0: as many as ranks that reduce them.
+  std::int64_t batches = 0;
   MixedPrecisionPolicy precision = {};
   Fsdp2Behaviour behaviour = {};
 

@@ -47,9 +47,16 @@ void LoopbackCommunicator::broadcast(StreamId stream, const RankGroup& group, vo
   if (place_in(group, rank_) != root) recv(stream, group, data, count, dtype, root);
 }
 
-void LoopbackCommunicator::all_to_all(StreamId stream, const RankGroup& group, void* out, const void* in,
-                                      std::int64_t count, DType dtype) {
-  copy(stream, out, in, count * group.size, dtype);
+void LoopbackCommunicator::all_to_all(StreamId stream, const RankGroup& group, void* out, const Counts& from,
+                                      const void* in, const Counts& to, DType dtype) {
+  std::int64_t read = 0, written = 0;
+  for (std::size_t place = 0; place < to.size(); ++place) {
+    if (from[place] == to[place])
+      copy(stream, part(out, 1, written, dtype), part(in, 1, read, dtype), to[place], dtype);
+    else
+      recv(stream, group, part(out, 1, written, dtype), from[place], dtype, static_cast<std::int64_t>(place));
+    read += to[place], written += from[place];
+  }
 }
 
 void LoopbackCommunicator::send(StreamId /*stream*/, const RankGroup& /*group*/, const void* /*data*/,

@@ -23,8 +23,8 @@ class LoopbackCommunicator final : public Communicator {
               std::int64_t root) override;
   void broadcast(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
                  std::int64_t root) override;
-  void all_to_all(StreamId stream, const RankGroup& group, void* out, const void* in, std::int64_t count,
-                  DType dtype) override;
+  void all_to_all(StreamId stream, const RankGroup& group, void* out, const Counts& from, const void* in,
+                  const Counts& to, DType dtype) override;
   void send(StreamId stream, const RankGroup& group, const void* data, std::int64_t count, DType dtype,
             std::int64_t to) override;
   void recv(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,

@@ -1,20 +1,30 @@
 #include "shard/tensor_parallel.h"
 
+#include <algorithm>
+
 #include "tensor/collective.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 
 namespace qlp {
 namespace {
 
 /// DTensor.full_tensor(): parts are gathered behind each other, and joined where that is not how they lie.
-Tensor full_tensor(Context& ctx, const Parameter& parameter, const RankGroup& group) {
+Tensor full_tensor(Context& ctx, const Parameter& parameter) {
+  const RankGroup group = mesh_group(parameter);
   const Scoped category(ctx.category, Category::gathered_weights);
   const Tensor& part = parameter.tensor;
   Tensor parts = empty(ctx, part.shape().with(0, part.size(0) * group.size), part.dtype(), Op::all_gather);
   all_gather(ctx, group, parts, part);
   if (parameter.cut_dim == 0) return parts;
-  const std::int64_t whole = part.size(parameter.cut_dim) * group.size;
-  return empty(ctx, part.shape().with(parameter.cut_dim, whole), part.dtype(), Op::cat);
+  const std::int64_t width = part.size(parameter.cut_dim);
+  Tensor whole = empty(ctx, part.shape().with(parameter.cut_dim, width * group.size), part.dtype(), Op::cat);
+  const std::int64_t joined = std::max<std::int64_t>(parameter.fused_parts, 1), own = width / joined;
+  for (std::int64_t rank = 0; rank < group.size && ctx.kernels(whole); ++rank)
+    for (std::int64_t i = 0; i < joined; ++i)  // each of the projections that the tensor joins
+      copy_into(ctx, whole.narrow(parameter.cut_dim, (i * group.size + rank) * own, own),
+                parts.narrow(0, rank * part.size(0), part.size(0)).narrow(parameter.cut_dim, i * own, own));
+  return whole;
 }
 
 }  // namespace
@@ -27,8 +37,7 @@ StateDict TensorParallelRuntime::state_dict(Context& ctx, CausalLm& model, bool 
   if (&embedding == &model.parts().head->weight()) names.push_back(&embedding);  // under its other name
   StateDict out;
   for (const Parameter* parameter : names) {
-    const Tensor whole =
-        parameter->mesh == LayerMesh::tp ? full_tensor(ctx, *parameter, group_) : parameter->tensor.alias();
+    const Tensor whole = parameter->mesh == LayerMesh::none ? parameter->tensor.alias() : full_tensor(ctx, *parameter);
     out.entries.push_back({parameter, to_host(ctx, whole)});
   }
   if (!keeps) out.entries.clear();

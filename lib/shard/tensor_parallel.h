@@ -3,17 +3,12 @@
 #pragma once
 
 #include "shard/sharding_runtime.h"
-#include "tensor/work.h"
 
 namespace qlp {
 
 class TensorParallelRuntime final : public ShardingRuntime {
  public:
-  explicit TensorParallelRuntime(const RankGroup& group) : group_(group) {}
   StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
-
- private:
-  RankGroup group_;
 };
 
 }  // namespace qlp

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "tensor/number.h"
@@ -89,8 +90,8 @@ void ThreadHub::stop() {
 }
 
 const std::vector<ThreadHub::Ticket>& ThreadCommunicator::meet(const RankGroup& group, std::string what, const void* in,
-                                                               void* out) {
-  return hub_.meet(group, rank_, {std::move(what), in, out});
+                                                               void* out, const Counts* to) {
+  return hub_.meet(group, rank_, {std::move(what), in, out, to});
 }
 
 // All come with what they have, read what they need of the others, and leave together, so that nobody writes to what
@@ -141,13 +142,18 @@ void ThreadCommunicator::broadcast(StreamId, const RankGroup& group, void* data,
   barrier(group);
 }
 
-void ThreadCommunicator::all_to_all(StreamId, const RankGroup& group, void* out, const void* in, std::int64_t count,
-                                    DType dtype) {
-  const std::size_t bytes = bytes_for(count, dtype);
-  auto* to = static_cast<std::byte*>(out);
-  for (const auto& ticket : meet(group, described("all_to_all", count, dtype), in, out)) {
-    std::memcpy(to, element(ticket.in, place_in(group, rank_) * count, dtype), bytes);
-    to += bytes;
+void ThreadCommunicator::all_to_all(StreamId, const RankGroup& group, void* out, const Counts& from, const void* in,
+                                    const Counts& to, DType dtype) {
+  const auto own = static_cast<std::size_t>(place_in(group, rank_));
+  const auto& tickets = meet(group, "all_to_all of " + std::string(name_of(dtype)), in, out, &to);
+  auto* next = static_cast<std::byte*>(out);
+  for (std::size_t place = 0; place < tickets.size(); ++place) {
+    const Counts& sent = *tickets[place].to;
+    if (sent.at(own) != from.at(place)) throw std::logic_error("an all_to_all of which not all comes that is awaited");
+    const std::int64_t start = std::accumulate(sent.begin(), sent.begin() + static_cast<std::ptrdiff_t>(own), 0LL);
+    const std::size_t bytes = bytes_for(from[place], dtype);
+    if (bytes) std::memcpy(next, element(tickets[place].in, start, dtype), bytes);
+    next += bytes;
   }
   barrier(group);
 }

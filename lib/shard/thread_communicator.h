@@ -32,6 +32,7 @@ class ThreadHub {
     std::string what;  ///< alike on all ranks, or they have lost each other
     const void* in = nullptr;
     void* out = nullptr;
+    const Counts* to = nullptr;  ///< elements of `in` for each place, where not all get as many
   };
 
   explicit ThreadHub(std::int64_t ranks) : ranks_(ranks) {}
@@ -85,8 +86,8 @@ class ThreadCommunicator final : public Communicator {
               std::int64_t root) override;
   void broadcast(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
                  std::int64_t root) override;
-  void all_to_all(StreamId stream, const RankGroup& group, void* out, const void* in, std::int64_t count,
-                  DType dtype) override;
+  void all_to_all(StreamId stream, const RankGroup& group, void* out, const Counts& from, const void* in,
+                  const Counts& to, DType dtype) override;
   void send(StreamId stream, const RankGroup& group, const void* data, std::int64_t count, DType dtype,
             std::int64_t to) override;
   void recv(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
@@ -94,7 +95,8 @@ class ThreadCommunicator final : public Communicator {
   void barrier(const RankGroup& group) override;
 
  private:
-  const std::vector<ThreadHub::Ticket>& meet(const RankGroup& group, std::string what, const void* in, void* out);
+  const std::vector<ThreadHub::Ticket>& meet(const RankGroup& group, std::string what, const void* in, void* out,
+                                             const Counts* to = nullptr);
   ThreadHub& hub_;
   std::int64_t rank_;
 };

@@ -5,6 +5,17 @@
 
 namespace qlp {
 
+std::vector<double> balanced_piece(const std::vector<double>& whole, std::int64_t length, std::int64_t ranks,
+                                   std::int64_t rank) {
+  if (ranks == 1) return whole;
+  const std::int64_t part = length / (2 * ranks);
+  std::vector<double> piece;
+  for (auto row = whole.begin(); row != whole.end(); row += length)
+    for (const std::int64_t i : {rank, 2 * ranks - 1 - rank})
+      piece.insert(piece.end(), row + i * part, row + (i + 1) * part);
+  return piece;
+}
+
 SplitBuffers split_buffers(Context& ctx, const Shape& batch, const RankGroup& group) {
   constexpr int kBuffers = 4;
   SplitBuffers split;

@@ -16,6 +16,11 @@ struct SplitBuffers {
   bool is_split() const { return !shards.empty(); }
 };
 
+/// Of sequences of `length` the piece of one rank: one part of the first half, and its mirror image in the second
+/// (_HeadTailLoadBalancer).
+std::vector<double> balanced_piece(const std::vector<double>& whole, std::int64_t length, std::int64_t ranks,
+                                   std::int64_t rank);
+
 /// The Trainer gives ids, labels, labels moved by one and positions, `batch` [B, S] on the host: each goes to the GPU
 /// whole and is cut there; the piece comes back. Nothing if `group` is one rank.
 SplitBuffers split_buffers(Context& ctx, const Shape& batch, const RankGroup& group);

@@ -16,10 +16,18 @@ namespace {
 
 constexpr std::uint64_t kWarmupReserve = 1'288'490'189;  // 1.2 GiB; caching_allocator_warmup
 
+const RankShare& share_of(const Parameter& parameter, const LoadOptions& options) {
+  return parameter.mesh == LayerMesh::ep ? options.experts_cut : options.cut;
+}
+
 /// What this rank reads of a parameter.
 Shape read_shape(const Parameter& parameter, const LoadOptions& options) {
-  const RankShare& share = parameter.mesh == LayerMesh::ep ? options.experts_cut : options.cut;
+  const RankShare& share = share_of(parameter, options);
   return parameter.shape.with(0, rows_of(parameter.shape[0], share.ranks, share.rank).own);
+}
+std::int64_t first_row(const Parameter& parameter, const LoadOptions& options) {
+  const RankShare& share = share_of(parameter, options);
+  return rows_of(parameter.shape[0], share.ranks, share.rank).padded * share.rank;
 }
 
 /// The linear layers, which every family's tensor parallel plan cuts.
@@ -79,7 +87,7 @@ void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& optio
   Tensor weight = parameter.fused_parts && !options.stacked_experts
                       ? stack_experts(ctx, shape, parameter.fused_parts, options.dtype)
                       : empty(ctx, shape, options.dtype, Op::parameter);
-  fill_initial(ctx, parameter, weight);
+  fill_initial(ctx, parameter, weight, first_row(parameter, options));
   if (!parameter.quantize) {
     parameter.tensor = std::move(weight);
     // set_module_tensor_to_device ends with empty_cache; biases of quantized layers take another way.

@@ -17,23 +17,23 @@ void PipelineBuffers::make(Context& ctx, std::int64_t micro_batch_size, std::int
 
 Tensor PipelineBuffers::receive_input(Context& ctx, std::int64_t i) {
   Tensor input = inputs_[static_cast<std::size_t>(i)].alias();
-  recv(ctx, group(), input, options_.stage - 1);
+  recv(ctx, options_.group(), input, options_.stage - 1);
   set_requires_grad(input, true);
   return input;
 }
 
 void PipelineBuffers::send_output(Context& ctx, const Tensor& hidden) const {
-  send(ctx, group(), hidden, options_.stage + 1);
+  send(ctx, options_.group(), hidden, options_.stage + 1);
 }
 
 Tensor PipelineBuffers::receive_gradient(Context& ctx, std::int64_t i) {
   const Tensor& gradient = gradients_[static_cast<std::size_t>(i)];
-  recv(ctx, group(), gradient, options_.stage + 1);
+  recv(ctx, options_.group(), gradient, options_.stage + 1);
   return gradient;
 }
 
 void PipelineBuffers::send_gradient(Context& ctx, const Tensor& gradient) const {
-  send(ctx, group(), gradient, options_.stage - 1);
+  send(ctx, options_.group(), gradient, options_.stage - 1);
 }
 
 }  // namespace qlp

@@ -18,6 +18,7 @@ struct PipelineOptions {
   std::int64_t hidden_size = 0;
   DType dtype = DType::bfloat16;  ///< of hidden states between stages
 
+  RankGroup group() const { return {MeshAxis::pp, stages}; }
   bool first() const { return stage == 0; }
   bool last() const { return stage == stages - 1; }
   /// Forward passes ahead of the first backward pass, and the most that are in flight: as many as there are stages from
@@ -49,7 +50,6 @@ class PipelineBuffers {
   void send_gradient(Context& ctx, const Tensor& gradient) const;
 
  private:
-  RankGroup group() const { return {MeshAxis::pp, options_.stages}; }
   PipelineOptions options_;
   std::vector<Tensor> inputs_, gradients_;
 };

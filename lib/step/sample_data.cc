@@ -24,4 +24,18 @@ std::vector<double> sample_tokens(SampleId first, std::int64_t count, std::int64
   return tokens;
 }
 
+std::vector<double> text_of(std::vector<double> ids, std::int64_t length, Text text) {
+  constexpr double kIgnored = -100;
+  const auto count = static_cast<std::int64_t>(ids.size());
+  for (std::int64_t i = 0; i < count && text != Text::ids; ++i) {
+    const std::int64_t place = i % length;
+    const auto at = static_cast<std::size_t>(i);
+    if (text == Text::positions)
+      ids[at] = static_cast<double>(place);
+    else
+      ids[at] = place + 1 < length ? ids[at + 1] : kIgnored;
+  }
+  return ids;
+}
+
 }  // namespace qlp

@@ -10,7 +10,6 @@
 #include "autograd/pointwise.h"
 #include "optim/weight_decay.h"
 #include "step/context_parallel.h"
-#include "step/sample_data.h"
 #include "tensor/arithmetic.h"
 #include "tensor/collective.h"
 #include "tensor/compute.h"
@@ -40,7 +39,7 @@ void Trainer::prepare(Context& ctx) {
   ctx.device.empty_cache();  // accelerator.free_memory()
   runtime_.prepare(ctx, model_);
   make_optimizer(ctx);
-  if (options_.scales_loss) scaler_.emplace();
+  if (options_.scales_loss) scaler_.emplace(options_.gradient_parts);
   {
     const Scoped category(ctx.category, Category::logits_and_loss);
     total_loss_ = scalar(ctx, DType::float32);
@@ -117,14 +116,17 @@ double Trainer::label_tokens(std::int64_t batch_size) const {
   return static_cast<double>(batch_size * (options_.seq_len - 1));
 }
 
-Tensor Trainer::tokens(Context& ctx, std::int64_t batch_size, std::int64_t micro) const {
-  Tensor out = from_host(ctx, {batch_size, options_.seq_len / options_.context_parallel.size}, DType::int64);
+Tensor Trainer::tokens(Context& ctx, std::int64_t batch_size, std::int64_t micro, Text text) const {
+  const RankGroup& ring = options_.context_parallel;
+  Tensor out = from_host(ctx, {batch_size, options_.seq_len / ring.size}, DType::int64);
   if (ctx.kernels(out)) {
     const SampleId first{.seed = ctx.random.seed,
                          .step = static_cast<std::int64_t>(numbers_.size()),
                          .micro = micro,
                          .sample = options_.rank * batch_size};
-    upload(ctx, out, sample_tokens(first, batch_size, options_.seq_len, options_.vocab_size));
+    const auto ids = sample_tokens(first, batch_size, options_.seq_len, options_.vocab_size);
+    upload(ctx, out,
+           balanced_piece(text_of(ids, options_.seq_len, text), options_.seq_len, ring.size, own_place(ctx, ring)));
   }
   return out;
 }
@@ -150,7 +152,8 @@ Tensor Trainer::counted_items(Context& ctx, double own) const {
   }
   if (options_.item_count == ItemCount::device_float) {
     const Tensor share = scalar(ctx, DType::float32, Op::div);
-    copy_into(ctx, share, counted);
+    const std::int64_t sharing = options_.tensor_parallel.size * options_.context_parallel.size;
+    compute(ctx, Unary::mul, share, counted, 1 / static_cast<double>(sharing));
     counted = share;
   }
   return counted;
@@ -167,8 +170,10 @@ CausalLmOutput Trainer::compute_loss(Context& ctx, const Tensor& ids, const Tens
     const Scoped category(ctx.category, Category::logits_and_loss);
     output.logits = to(ctx, output.logits, DType::float32);
   }
+  // Ranks that share layers have the same samples.
+  const std::int64_t ranks = options_.world_size / options_.tensor_parallel.size;
   if (options_.averages_tokens && num_items.defined())
-    output.loss = scale_in_place(ctx, output.loss, static_cast<double>(options_.world_size));
+    output.loss = scale_in_place(ctx, output.loss, static_cast<double>(ranks));
   return output;
 }
 
@@ -182,8 +187,8 @@ void Trainer::micro_step(Context& ctx, std::int64_t micro, bool sync) {
   Tensor labels = tokens(ctx, options_.micro_batch_size, micro);
   RunOptions run = options_.run;
   if (split.is_split()) {
-    run.shifted_labels = tokens(ctx, options_.micro_batch_size, micro);
-    run.positions = tokens(ctx, options_.micro_batch_size, micro);
+    run.shifted_labels = tokens(ctx, options_.micro_batch_size, micro, Text::shifted_labels);
+    run.positions = tokens(ctx, options_.micro_batch_size, micro, Text::positions);
   }
   Tensor loss = compute_loss(ctx, ids, labels, num_items_, run).loss;
   begin_phase_("micro" + std::to_string(micro_) + ".backward");
@@ -315,6 +320,7 @@ void Trainer::store_flos(Context& ctx) {
 }
 
 Tensor Trainer::clip_grad_norm(Context& ctx, double max_norm) {
+  if (options_.pipeline.stages > 1) return clip_over_stages(ctx, trained_, options_.pipeline.group(), max_norm);
   if (by_mesh_.size() < 2) return runtime_.clip_grad_norm(ctx, trained_, max_norm);
   std::vector<MeshTensors> meshes;
   for (const auto& [mesh, tensors] : by_mesh_) meshes.push_back(tensors);

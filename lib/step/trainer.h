@@ -16,6 +16,7 @@
 #include "shard/sharding_runtime.h"
 #include "step/evaluation.h"
 #include "step/pipeline.h"
+#include "step/sample_data.h"
 
 namespace qlp {
 
@@ -47,6 +48,7 @@ struct TrainerOptions {
   bool norms_decay = false;            ///< norm weights are in the group with weight decay
   bool autocast = false;               ///< accelerate wraps the forward pass in torch.autocast
   bool scales_loss = false;            ///< mixed precision with float16
+  RankGroup gradient_parts;            ///< ranks that each have a part of the gradients, and scale one loss
   bool keeps_inputs = false;           ///< the batch is held until the end of the micro step
   bool divides_reported_loss = false;  ///< what is added up is the loss over the accumulation steps
   bool outputs_to_fp32 = false;        ///< accelerate converts what the forward pass returns
@@ -87,7 +89,7 @@ class Trainer {
   void make_optimizer(Context& ctx);
   Tensor counted_items(Context& ctx, double own) const;
   /// A batch of made-up text.
-  Tensor tokens(Context& ctx, std::int64_t batch_size, std::int64_t micro) const;
+  Tensor tokens(Context& ctx, std::int64_t batch_size, std::int64_t micro, Text text = Text::ids) const;
   double label_tokens(std::int64_t batch_size) const;
   void micro_step(Context& ctx, std::int64_t micro, bool sync);
   void pipeline_step(Context& ctx);

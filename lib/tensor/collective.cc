@@ -21,6 +21,11 @@ void communicate(Context& ctx, Collective kind, const RankGroup& group, std::uin
   ctx.device.work().collectives.push_back({kind, group, bytes});
 }
 
+std::int64_t own_place(const Context& ctx, const RankGroup& group) {
+  const Communicator* const end = ctx.device.compute().communicator;
+  return end ? place_in(group, end->rank()) : 0;
+}
+
 void all_gather(Context& ctx, const RankGroup& group, const Tensor& out, const Tensor& in) {
   record(ctx, Collective::all_gather, group, out);
   if (group.size == 1) return copy_elements(ctx, out, in);
@@ -51,6 +56,28 @@ void broadcast(Context& ctx, const RankGroup& group, const Tensor& tensor, std::
   record(ctx, Collective::broadcast, group, tensor);
   if (Communicator* to = wire(ctx, group, tensor))
     to->broadcast(ctx.stream, group, tensor.data(), tensor.numel(), tensor.dtype(), root);
+}
+
+void all_to_all(Context& ctx, const RankGroup& group, const Tensor& out, const Counts& from, const Tensor& in,
+                const Counts& to) {
+  record(ctx, Collective::all_to_all, group, in);
+  // A rank that has nothing to send, or gets nothing, comes all the same.
+  if (group.size > 1 && ctx.kernels(out))
+    ctx.device.compute().communicator->all_to_all(ctx.stream, group, out.data(), from, in.data(), to, in.dtype());
+}
+
+void rotate(Context& ctx, const RankGroup& group, const Tensor& out, const Tensor& in) {
+  record(ctx, Collective::send, group, in);
+  record(ctx, Collective::recv, group, out);
+  Communicator* const wires = wire(ctx, group, in);
+  if (!wires) return;
+  const std::int64_t own = own_place(ctx, group);
+  const auto only = [&](std::int64_t place) {
+    Counts counts(static_cast<std::size_t>(group.size), 0);
+    counts[static_cast<std::size_t>(place % group.size)] = in.numel();
+    return counts;
+  };
+  wires->all_to_all(ctx.stream, group, out.data(), only(own + group.size - 1), in.data(), only(own + 1), in.dtype());
 }
 
 void send(Context& ctx, const RankGroup& group, const Tensor& tensor, std::int64_t to) {

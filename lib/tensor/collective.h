@@ -13,6 +13,9 @@ namespace qlp {
 /// what carries no numbers of the model: it is only recorded.
 void communicate(Context& ctx, Collective kind, const RankGroup& group, std::uint64_t bytes);
 
+/// This rank's place in a group; 0 where nothing is sent.
+std::int64_t own_place(const Context& ctx, const RankGroup& group);
+
 // Tensors lie densely. A group of one copies.
 
 /// `out` holds what all ranks have in `in`, in the order of ranks.
@@ -23,6 +26,11 @@ void reduce_scatter(Context& ctx, const RankGroup& group, const Tensor& out, con
 void all_reduce(Context& ctx, const RankGroup& group, const Tensor& tensor, ReduceOp op);
 void reduce(Context& ctx, const RankGroup& group, const Tensor& tensor, ReduceOp op, std::int64_t root);
 void broadcast(Context& ctx, const RankGroup& group, const Tensor& tensor, std::int64_t root = 0);
+/// Elements go to each place in the group and come from each, one behind the other.
+void all_to_all(Context& ctx, const RankGroup& group, const Tensor& out, const Counts& from, const Tensor& in,
+                const Counts& to);
+/// `in` goes to the next place in the group, `out` comes from the one before.
+void rotate(Context& ctx, const RankGroup& group, const Tensor& out, const Tensor& in);
 /// To and from another place in the group.
 void send(Context& ctx, const RankGroup& group, const Tensor& tensor, std::int64_t to);
 void recv(Context& ctx, const RankGroup& group, const Tensor& tensor, std::int64_t from);

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/dtype.h"
 #include "memory/block.h"
 #include "tensor/work.h"
 
 namespace qlp {
+
+/// Elements, for each place of a group.
+using Counts = std::vector<std::int64_t>;
 
 enum class ReduceOp : std::uint8_t { sum, average, max };
 
@@ -37,9 +41,10 @@ class Communicator {
   /// In place, from `root` (its place in the group).
   virtual void broadcast(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
                          std::int64_t root) = 0;
-  /// `count` elements for, and from, each rank.
-  virtual void all_to_all(StreamId stream, const RankGroup& group, void* out, const void* in, std::int64_t count,
-                          DType dtype) = 0;
+  /// to[i] elements go to place i of the group, from[i] come from there, one behind the other in the order of places;
+  /// all at once, so that nobody waits for a rank that waits for it.
+  virtual void all_to_all(StreamId stream, const RankGroup& group, void* out, const Counts& from, const void* in,
+                          const Counts& to, DType dtype) = 0;
   /// To and from another place in the group.
   virtual void send(StreamId stream, const RankGroup& group, const void* data, std::int64_t count, DType dtype,
                     std::int64_t to) = 0;

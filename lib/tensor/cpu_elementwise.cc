@@ -13,6 +13,9 @@ constexpr double kGeluCube = 0.044715;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
+/// log(sigmoid(x)), which is no more than x, without exp of what is large.
+double log_sigmoid(double x) { return std::min(x, 0.0) - std::log1p(std::exp(-std::abs(x))); }
+
 double silu(double x) { return x * sigmoid(x); }
 
 double gelu(double x) { return 0.5 * x * (1 + std::tanh(kGeluScale * (x + kGeluCube * x * x * x))); }
@@ -126,6 +129,10 @@ void CpuKernels::unary(StreamId, Unary op, const Array& out, const Array& x, dou
       return apply(out, x, [](double v) { return std::tanh(v); });
     case Unary::silu:
       return apply(out, x, silu);
+    case Unary::sigmoid:
+      return apply(out, x, sigmoid);
+    case Unary::log_sigmoid:
+      return apply(out, x, log_sigmoid);
     case Unary::gelu_tanh:
       return apply(out, x, gelu);
     case Unary::at_most:  // no number stays none
@@ -161,6 +168,8 @@ void CpuKernels::binary(StreamId, Binary op, const Array& out, const Array& x, c
       return apply(out, x, y, [](double a, double b) { return a > b ? 1.0 : 0.0; });
     case Binary::equal:
       return apply(out, x, y, [](double a, double b) { return a == b ? 1.0 : 0.0; });
+    case Binary::masked:
+      return apply(out, x, y, [](double a, double b) { return b != 0 ? 0.0 : a; });
     case Binary::silu_backward:
       return apply(out, x, y, [](double grad, double v) { return grad * silu_slope(v); });
     case Binary::gelu_tanh_backward:

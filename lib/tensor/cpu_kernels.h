@@ -68,6 +68,7 @@ class CpuKernels final : public Kernels, public ReferenceKernels {
                   const AdamWNumbers& numbers) override;
   // cpu_routing.cc
   void topk(const Array& values, const Array& indices, const Array& x) override;
+  void gather_last(const Array& out, const Array& x, const Array& indices) override;
   void scatter_last(const Array& out, const Array& values, const Array& indices) override;
   void sort(const Array& values, const Array& order, const Array& x) override;
   void divide(const Array& out, const Array& x, std::int64_t divisor) override;
@@ -75,6 +76,12 @@ class CpuKernels final : public Kernels, public ReferenceKernels {
   void grouped_gemm(const Array& out, const Array& a, const Array& b, const Array& ends) override;
   void grouped_outer(const Array& out, const Array& a, const Array& b, const Array& ends) override;
   void quantize_rows_8bit(const Array& out, const Array& scales, const Array& x) override;
+  // cpu_bnb.cc
+  void bnb_update(BnbRule rule, const Array& parameter, const Array& grad, const BnbState& state,
+                  const BnbNumbers& numbers) override;
+  // cpu_optimizer.cc
+  void stable_adamw(const Array& parameter, const Array& grad, const Array& exp_avg, const Array& exp_avg_sq,
+                    const Array& compensation, const AdamWNumbers& numbers) override;
 };
 
 }  // namespace qlp

@@ -1,55 +1,15 @@
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <vector>
 
-#include "tensor/cpu_codes.h"
 #include "tensor/cpu_kernels.h"
-#include "tensor/cpu_rows.h"
+#include "tensor/cpu_state.h"
 
 namespace qlp {
 namespace {
 
 using namespace cpu;
-
-/// A block of a state in 8 bits, as numbers, and back.
-class StateBlock {
- public:
-  StateBlock(const Array& codes, const Blockwise& statistics, std::int64_t block, std::int64_t count)
-      : at_(codes.data + block * statistics.blocksize), absmax_(statistics.absmax.data + block * 4) {
-    code_.resize(256);
-    load_row(code_.data(), statistics.code.data, DType::float32, 4, 256);
-    const auto scale = load_as<float>(absmax_);
-    for (std::int64_t i = 0; i < count; ++i) numbers.push_back(code_[load_as<std::uint8_t>(at_ + i)] * scale);
-  }
-  /// `keeps_sign`: a code of the other sign gives way to its neighbour.
-  void store(bool keeps_sign) const {
-    const float scale = greatest_of(numbers);
-    store_as(absmax_, scale);
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      std::uint8_t code = scale > 0 ? nearest_code(code_, numbers[i] / scale) : nearest_code(code_, 0);
-      if (keeps_sign && std::signbit(code_[code]) != std::signbit(numbers[i]))
-        code = static_cast<std::uint8_t>(numbers[i] > 0 ? code + 1 : std::max(code - 1, 0));
-      store_as(at_ + i, code);
-    }
-  }
-  std::vector<float> numbers;
-
- private:
-  std::byte* at_;
-  std::byte* absmax_;
-  std::vector<float> code_;
-};
-
-/// The number of a dense array, and its place.
-struct Cell {
-  std::byte* at;
-  DType dtype;
-  double value;
-};
-Cell cell(const Array& array, std::int64_t i) {
-  std::byte* const at = array.data + i * static_cast<std::int64_t>(size_of(array.dtype));
-  return {at, array.dtype, load_number(at, array.dtype)};
-}
 
 void require_same_layout(const Array& a, const Array& b) {
   require_memory(a), require_memory(b);
@@ -103,6 +63,36 @@ void CpuKernels::adamw_8bit(StreamId, const Array& parameter, const Array& grad,
       store_number(p.at, p.dtype, updated * (1 - numbers.lr * numbers.weight_decay));
     }
     m.store(true), v.store(false);
+  }
+}
+
+/// optimi/stableadamw.py: the rate falls where gradients are larger than their averages say.
+void CpuKernels::stable_adamw(const Array& parameter, const Array& grad, const Array& exp_avg, const Array& exp_avg_sq,
+                              const Array& compensation, const AdamWNumbers& numbers) {
+  require_same_layout(parameter, grad);
+  const auto step = static_cast<double>(numbers.step);
+  const auto without_bias = [step](double beta) {
+    const double power = std::pow(beta, step);
+    return (power - beta) / (power - 1);
+  };
+  const double beta1 = without_bias(numbers.beta1), beta2 = without_bias(numbers.beta2);
+  double ratios = 0;
+  for (std::int64_t i = 0; i < parameter.numel(); ++i) {
+    const Cell m = cell(exp_avg, i), v = cell(exp_avg_sq, i);
+    const double g = cell(grad, i).value, second = v.value * beta2 + g * g * (1 - beta2);
+    store_number(m.at, m.dtype, m.value * beta1 + g * (1 - beta1)), store_number(v.at, v.dtype, second);
+    ratios += g * g / std::max(second, numbers.eps * numbers.eps);
+  }
+  const double rate = numbers.lr / std::max(1.0, std::sqrt(ratios / static_cast<double>(parameter.numel())));
+  const bool compensates = compensation.dtype == parameter.dtype;
+  for (std::int64_t i = 0; i < parameter.numel(); ++i) {
+    const Cell p = cell(parameter, i);
+    double update = -rate * cell(exp_avg, i).value / (std::sqrt(cell(exp_avg_sq, i).value) + numbers.eps);
+    if (compensates) update += cell(compensation, i).value;
+    store_number(p.at, p.dtype, p.value + update);
+    if (!compensates) continue;
+    const Cell lost = cell(compensation, i);
+    store_number(lost.at, lost.dtype, update + (p.value - cell(parameter, i).value));
   }
 }
 

@@ -76,6 +76,16 @@ void CpuKernels::topk(const Array& values, const Array& indices, const Array& x)
   store(values, best), store(indices, places);
 }
 
+void CpuKernels::gather_last(const Array& out, const Array& x, const Array& indices) {
+  const std::int64_t width = x.size(-1), k = out.size(-1);
+  const std::vector<double> all = elements<double>(x);
+  const std::vector<std::int64_t> at = elements<std::int64_t>(indices);
+  std::vector<double> picked;
+  for (std::size_t i = 0; i < at.size(); ++i)
+    picked.push_back(all.at(static_cast<std::size_t>(static_cast<std::int64_t>(i) / k * width + at[i])));
+  store(out, picked);
+}
+
 void CpuKernels::scatter_last(const Array& out, const Array& values, const Array& indices) {
   const std::int64_t width = out.size(-1), k = values.size(-1);
   const std::vector<double> from = elements<double>(values);

@@ -59,6 +59,7 @@ void record_failure(Records& records, std::int64_t rank, const std::exception_pt
 CpuRunOptions options_for(const VerifyRequest& request, Records& records) {
   CpuRunOptions options;
   options.alone = request.alone;
+  options.even_routing = request.job.cluster.mesh.ep > 1;
   options.memory = allocator_limit(request.job.cluster, outside_terms(request.job, request.plan)).count();
   options.on_phase = [&records](std::int64_t rank, const std::string& phase) { records.begin(rank, phase); };
   options.on_failure = [&records](std::int64_t rank, const std::exception_ptr& mistake) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -343,10 +344,13 @@ class OrderedCommunicator final : public Communicator {
     order_.note(stream, {}, {elements(data, count, dtype)});
     inner_.broadcast(stream, group, data, count, dtype, root);
   }
-  void all_to_all(StreamId stream, const RankGroup& group, void* out, const void* in, std::int64_t count,
-                  DType dtype) override {
-    order_.note(stream, {elements(in, count * group.size, dtype)}, {elements(out, count * group.size, dtype)});
-    inner_.all_to_all(stream, group, out, in, count, dtype);
+  void all_to_all(StreamId stream, const RankGroup& group, void* out, const Counts& from, const void* in,
+                  const Counts& to, DType dtype) override {
+    const auto sum = [](const Counts& counts) {
+      return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    };
+    order_.note(stream, {elements(in, sum(to), dtype)}, {elements(out, sum(from), dtype)});
+    inner_.all_to_all(stream, group, out, from, in, to, dtype);
   }
   void send(StreamId stream, const RankGroup& group, const void* data, std::int64_t count, DType dtype,
             std::int64_t to) override {

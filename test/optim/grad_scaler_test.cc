@@ -10,7 +10,7 @@ using test::Events;
 
 TEST_CASE("optim/grad_scaler: scale and growth tracker come with the first loss, the flag goes with the step") {
   DryDevice dry;
-  GradScaler scaler;
+  GradScaler scaler{{}};
   const Tensor loss = dry.tensor({}, DType::float32);
   dry.recorder.take();
   Tensor scaled = scaler.scale(dry.ctx, loss);

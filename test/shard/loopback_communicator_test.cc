@@ -33,8 +33,10 @@ TEST_CASE("shard/loopback_communicator: what the others would send is made of wh
   wire.broadcast(0, all, own.data(), 2, dtype, 1);
   CHECK(own == Floats{1, 2});
   Floats parts(6);
-  wire.all_to_all(0, all, parts.data(), whole.data(), 2, dtype);
+  wire.all_to_all(0, all, parts.data(), {2, 2, 2}, whole.data(), {2, 2, 2}, dtype);
   CHECK(parts == whole);
+  wire.all_to_all(0, all, parts.data(), {1, 2, 3}, whole.data(), {1, 3, 2}, dtype);
+  CHECK(parts == Floats{8, 0, 0, 0, 0, 0});
 }
 
 TEST_CASE("shard/loopback_communicator: what would come from another rank alone is zero") {
