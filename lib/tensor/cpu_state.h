@@ -8,6 +8,7 @@
 
 #include "tensor/cpu_codes.h"
 #include "tensor/cpu_rows.h"
+#include "tensor/kernels.h"
 
 namespace qlp::cpu {
 
