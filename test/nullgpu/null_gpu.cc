@@ -64,4 +64,17 @@ void run(const Variables& variables, const std::function<void()>& body) {
   CHECK_MESSAGE((WIFEXITED(status) && WEXITSTATUS(status) == 0), "the process ended with status ", status);
 }
 
+std::string output(const std::string& command, const std::string& variables) {
+  const std::string line = variables + " LD_PRELOAD=" QLP_NULLGPU_PRELOAD " " QLP_NULLGPU_PROGRAMS "/" + command;
+  std::FILE* pipe = popen(line.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string text;
+  char buffer[1024];
+  while (std::fgets(buffer, sizeof buffer, pipe) != nullptr) {
+    text += buffer;
+  }
+  CHECK(pclose(pipe) == 0);
+  return text;
+}
+
 }  // namespace null_gpu

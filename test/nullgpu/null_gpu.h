@@ -17,6 +17,10 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 /// Runs `body` with these variables set; expectations that fail in it, and a crash, fail the calling test case.
 void run(const Variables& variables, const std::function<void()>& body);
 
+/// What a program of test/nullgpu/programs prints with the null GPU preloaded and these variables set ("NAME=VALUE
+/// ..."); a status other than 0 fails the calling test case.
+std::string output(const std::string& command, const std::string& variables = "");
+
 /// Address of an entry point of the library; fails the test where it has none.
 void* entry_point(const char* name);
 

@@ -1,7 +1,7 @@
 # Programs that run with the null GPU preloaded: without sanitizers, as it is.
 
 set(programs ${CMAKE_CURRENT_BINARY_DIR}/nullgpu)
-set_property(SOURCE nullgpu/versions_test.cc APPEND PROPERTY COMPILE_DEFINITIONS QLP_NULLGPU_PROGRAMS="${programs}"
+set_property(SOURCE nullgpu/null_gpu.cc APPEND PROPERTY COMPILE_DEFINITIONS QLP_NULLGPU_PROGRAMS="${programs}"
                                                              QLP_NULLGPU_PRELOAD="$<TARGET_FILE:qlora_nullgpu>")
 add_dependencies(qlp_tests qlora_nullgpu)
 
@@ -23,6 +23,12 @@ foreach(runtime 11.0=11070 12=12060 13=13020)
   target_link_libraries(ask_cudart_${name} PRIVATE fake_cudart_${name} ${CMAKE_DL_LIBS})
   add_dependencies(qlp_tests ask_cudart_${name})
 endforeach()
+
+add_executable(leave ${CMAKE_CURRENT_LIST_DIR}/programs/leave.cc)
+set_target_properties(leave PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${programs} ENABLE_EXPORTS ON)
+target_compile_features(leave PRIVATE cxx_std_20)
+target_link_libraries(leave PRIVATE pthread)
+add_dependencies(qlp_tests leave)
 
 # And one that CUDA's own headers and libraries make, where these are.
 find_package(CUDAToolkit QUIET)

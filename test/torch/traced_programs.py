@@ -8,6 +8,7 @@ is no success.
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import unittest
@@ -25,6 +26,12 @@ def has(*modules):
 
 def needs(*modules):
     return unittest.skipUnless(has("torch", *modules), f"{PYTHON} has not all of {', '.join(modules)}")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
 
 
 def trace(options, program, *words, launcher=()):
@@ -79,7 +86,7 @@ class TracedPrograms(unittest.TestCase):
                                  (program, words, launcher, rank, figure))
 
     def torchrun(self, program, *words):
-        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29531"]
+        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", free_port()]
         self.same_real_and_played(program, *words, launcher=launcher)
 
     def test_ddp(self):
@@ -98,7 +105,7 @@ class TracedPrograms(unittest.TestCase):
 
     @needs("deepspeed")
     def test_deepspeeds_launcher(self):
-        launcher = ["-m", "deepspeed.launcher.runner", "--num_gpus", "2", "--master_port", "29533"]
+        launcher = ["-m", "deepspeed.launcher.runner", "--num_gpus", "2", "--master_port", free_port()]
         self.same_real_and_played("zero.py", "3", launcher=launcher)
         report = self.ran(["--world-size", "16", "--rank", "13"], "zero.py", "2", launcher=launcher)
         self.assertEqual([rank["rank"] for rank in report["ranks"]], [13])
@@ -109,7 +116,7 @@ class TracedPrograms(unittest.TestCase):
                 "--fsdp_transformer_layer_cls_to_wrap", "Block", "--fsdp_version"]
         for plan in (["--multi_gpu"], [*fsdp, "1"], [*fsdp, "2"]):
             launcher = ["-m", "accelerate.commands.launch", "--num_processes", "2", "--num_machines", "1",
-                        "--mixed_precision", "bf16", "--main_process_port", "29535", *plan]
+                        "--mixed_precision", "bf16", "--main_process_port", free_port(), *plan]
             self.same_real_and_played("accelerated.py", launcher=launcher, play=launcher)
 
     def test_a_played_rank_that_leaves_with_a_status_has_failed(self):
@@ -126,7 +133,7 @@ class TracedPrograms(unittest.TestCase):
         self.assertEqual([rank["rank"] for rank in report["ranks"]], [1])
 
     def test_objects_reach_other_ranks(self):
-        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29533"]
+        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", free_port()]
         self.ran([], "objects.py", launcher=launcher)
 
     def test_weights_that_are_drawn_again_until_they_are_right(self):
@@ -135,6 +142,9 @@ class TracedPrograms(unittest.TestCase):
     def test_a_loop_that_waits_for_a_computed_value_ends(self):
         answers = self.ran(["--timeout", "60"], "waits.py")["answers"]
         self.assertTrue(any("loop" in answer["operation"] for answer in answers), answers)
+
+    def test_a_thread_of_the_program_that_outlives_it(self):
+        self.ran([], "leaves.py")
 
     def test_a_cuda_graph(self):
         report = self.ran([], "graphed.py")

@@ -1,5 +1,6 @@
 """zero.py [--local_rank=N] STAGE: DeepSpeed's engine."""
 import sys
+import time
 
 import deepspeed
 import torch
@@ -15,4 +16,5 @@ for _ in range(3):
     loss = loss_of(engine, engine.device)
     engine.backward(loss)
     engine.step()
+    time.sleep(0.5)  # as a GPU takes: PyTorch's watchdog lets go of gathered weights that nobody has waited for
 assert engine.skipped_steps == 0
