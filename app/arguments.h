@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
+#include "estimate/search.h"
 #include "estimate/verification.h"
 #include "plan/job_names.h"
 
@@ -80,6 +81,15 @@ struct EstimateArguments {
   bool required = false;
   bool mistakes = false;
   bool stamp = false;
+};
+
+struct SearchArguments {
+  CommonArguments common;
+  JobArguments job;
+  SearchKey key = SearchKey::micro_batch_size;
+  std::optional<SearchAlong> along;
+  std::optional<std::int64_t> most;
+  bool keeps_cache = false;
 };
 
 struct ExplainArguments {
@@ -172,8 +182,8 @@ struct SchemaArguments {
 
 /// In the order of the help.
 using Arguments =
-    std::variant<EstimateArguments, ExplainArguments, CheckArguments, ExportArguments, VerifyArguments, TraceArguments,
-                 SparseWeightsArguments, EnvArguments, GpusArguments, ModelsArguments, SchemaArguments>;
+    std::variant<EstimateArguments, SearchArguments, ExplainArguments, CheckArguments, ExportArguments, VerifyArguments,
+                 TraceArguments, SparseWeightsArguments, EnvArguments, GpusArguments, ModelsArguments, SchemaArguments>;
 
 /// Help or the version was asked for: text for stdout.
 struct Information {

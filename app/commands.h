@@ -7,6 +7,7 @@
 namespace qlp::app {
 
 ExitCode run_command(const EstimateArguments& arguments);
+ExitCode run_command(const SearchArguments& arguments);
 ExitCode run_command(const ExplainArguments& arguments);
 ExitCode run_command(const CheckArguments& arguments);
 ExitCode run_command(const ExportArguments& arguments);

@@ -1,8 +1,6 @@
 // What commands and options are made with: groups of options that several commands take, words of enums, sizes.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,14 +21,6 @@ void add_job(CLI::App& command, JobArguments& job);
 void add_machine(CLI::App& command, JobArguments& job);
 
 void add_size(CLI::App& command, const char* name, const char* what, std::optional<Bytes>& size);
-
-/// The words of an enum, in the order of its values.
-template <NamedEnum E>
-constexpr auto kWordsOf = [] {
-  std::array<std::string_view, kEnumNames<E>.size()> words{};
-  std::ranges::transform(kEnumNames<E>, words.begin(), &EnumName<E>::name);
-  return words;
-}();
 
 /// An option or argument that takes such a word. Choice: E, or optional<E>.
 template <NamedEnum E, class Choice>

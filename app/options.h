@@ -8,6 +8,7 @@
 namespace qlp::app {
 
 CLI::App& add_command(CLI::App& root, EstimateArguments& a);
+CLI::App& add_command(CLI::App& root, SearchArguments& a);
 CLI::App& add_command(CLI::App& root, ExplainArguments& a);
 CLI::App& add_command(CLI::App& root, CheckArguments& a);
 CLI::App& add_command(CLI::App& root, ExportArguments& a);

@@ -22,6 +22,37 @@ CLI::App& add_command(CLI::App& root, EstimateArguments& a) {
   return command;
 }
 
+CLI::App& add_command(CLI::App& root, SearchArguments& a) {
+  CLI::App& command =
+      new_command(root, "search", "How far a job can go: the largest batch, length or rank, the fewest GPUs",
+                  "Examples:\n"
+                  "  qlora-plan search job.yaml                   the largest micro batch under each plan\n"
+                  "  qlora-plan search job.yaml --for world_size --along seq_len=4096,8192,16384",
+                  a.common);
+  add_job(command, a.job);
+  add_machine(command, a.job);
+  add_choice<SearchKey>(command, "--for", a.key,
+                        "What to search: micro_batch_size, seq_len, r (the most), world_size (the least)\n"
+                        "[micro_batch_size]")
+      ->type_name("KEY")
+      ->group("Input");
+  command
+      .add_option_function<std::string>(
+          "--along", [&a](const std::string& text) { a.along = *parse_along(text); },
+          "Search for each of these values of another key")
+      ->type_name("KEY=N,N,..")
+      ->check(along_text())
+      ->group("Input");
+  command.add_option("--most", a.most, "Try no value past this")
+      ->type_name("N")
+      ->check(whole_number(1, kMostSearched))
+      ->group("Input");
+  command
+      .add_flag("--keep-cache", a.keeps_cache, "Only what runs without PyTorch's giving its cache back, which is slow")
+      ->group("Input");
+  return command;
+}
+
 CLI::App& add_command(CLI::App& root, ExplainArguments& a) {
   CLI::App& command = new_command(root, "explain", "Say what is alive at the peak of a plan, and what made it",
                                   "Examples:\n"

@@ -14,9 +14,22 @@
 
 #include "base/result.h"
 #include "base/text.h"
+#include "estimate/search.h"
 #include "estimate/verification.h"
+#include "plan/job_names.h"
 
 namespace qlp::app {
+
+/// No value that is searched is larger: what a sequence can hold at the most.
+inline constexpr std::int64_t kMostSearched = std::int64_t{1} << 24;
+
+/// The words of an enum, in the order of its values.
+template <NamedEnum E>
+constexpr auto kWordsOf = [] {
+  std::array<std::string_view, kEnumNames<E>.size()> words{};
+  std::ranges::transform(kEnumNames<E>, words.begin(), &EnumName<E>::name);
+  return words;
+}();
 
 /// Accepts one of the words; the message offers the one that was probably meant.
 template <std::size_t N>
@@ -89,6 +102,39 @@ inline CLI::Validator tolerance_text() {
                           return tolerance ? std::string{} : tolerance.error();
                         },
                         "", "tolerance"};
+}
+
+/// "seq_len=2048,4096": values in the order given, each once.
+inline Result<SearchAlong, std::string> parse_along(const std::string& text) {
+  const std::size_t at = text.find('=');
+  const auto key = from_name<SearchKey>(std::string_view(text).substr(0, at));
+  if (!key) {
+    static constexpr auto kKeys = kWordsOf<SearchKey>;
+    const auto near = closest(text.substr(0, at), kKeys);
+    return Unexpected{"'" + text.substr(0, at) + "' is none of " + join(kKeys) +
+                      (near ? "; did you mean " + std::string{*near} + "?" : "")};
+  }
+  SearchAlong along{.key = *key, .values = {}};
+  for (std::size_t from = at; from < text.size();) {
+    const std::size_t to = std::min(text.find(',', ++from), text.size());
+    std::string word = text.substr(from, to - from);
+    if (std::string wrong = whole_number(1, kMostSearched)(word); !wrong.empty()) return Unexpected{std::move(wrong)};
+    const std::int64_t value = std::stoll(word);
+    if (std::ranges::find(along.values, value) == along.values.end()) along.values.push_back(value);
+    from = to;
+  }
+  if (along.values.empty())
+    return Unexpected{"'" + text + "' has no values: expected " + text.substr(0, at) + "=N,N,.."};
+  return along;
+}
+
+/// What parse_along takes.
+inline CLI::Validator along_text() {
+  return CLI::Validator{[](std::string& text) {
+                          const auto along = parse_along(text);
+                          return along ? std::string{} : along.error();
+                        },
+                        "", "along"};
 }
 
 /// What `trace --answer` takes: a kind of read or "file.py:line", and true, false or a number.

@@ -71,27 +71,6 @@ Preference preference(const PlanReport& plan, const JobSpec& job) {
           -plan.ranks.front().peak.headroom.count()};
 }
 
-Resources resources_of(const PlanReport& plan, const JobSpec& job) {
-  const ClusterSpec& cluster = job.cluster;
-  const PeakReport& peak = plan.ranks.front().peak;
-  Resources need;
-  need.gpus = ranks_of(job, plan.plan);
-  need.gpus_per_node = std::min(need.gpus, cluster.gpus_per_node);
-  if (plan.host) need.host_memory_per_node = plan.host->per_node;
-  need.nodes = ceil_div(need.gpus, need.gpus_per_node);
-  // Where a plan runs by giving its cache back, less may do; without a search, what it was tried with.
-  need.gpu_memory = plan.cache_given_back
-                        ? (peak.required_device ? *peak.required_device + margin_of(cluster) : peak.capacity)
-                        : peak.device_used + margin_of(cluster);
-  if (const GpuRow* row = find_gpu_row(cluster.gpu.name); row != nullptr && row->nvml_total_mib != 0) {
-    const Bytes nominal{std::uint64_t{row->nvml_total_mib} << 20};
-    const Bytes given = spec_of(*row).capacity;
-    const Bytes on_smi_scale = need.gpu_memory + Bytes{nominal.count() - std::min(nominal, given).count()};
-    need.gpu_memory_mib = round_up(on_smi_scale, 1U << 20).count() >> 20;
-  }
-  return need;
-}
-
 Diagnostic note(std::string code, std::string message, std::string hint = {}) {
   return {.severity = Severity::note,
           .code = std::move(code),
@@ -170,6 +149,27 @@ std::vector<const PlanReport*> best_first(const Report& report) {
 bool any_fits(const Report& report) {
   return std::ranges::any_of(report.plans,
                              [](const PlanReport& plan) { return plan.fits && !find_mistake(plan.plan.name); });
+}
+
+Resources resources_of(const PlanReport& plan, const JobSpec& job) {
+  const ClusterSpec& cluster = job.cluster;
+  const PeakReport& peak = plan.ranks.front().peak;
+  Resources need;
+  need.gpus = ranks_of(job, plan.plan);
+  need.gpus_per_node = std::min(need.gpus, cluster.gpus_per_node);
+  if (plan.host) need.host_memory_per_node = plan.host->per_node;
+  need.nodes = ceil_div(need.gpus, need.gpus_per_node);
+  // Where a plan runs by giving its cache back, less may do; without a search, what it was tried with.
+  need.gpu_memory = plan.cache_given_back
+                        ? (peak.required_device ? *peak.required_device + margin_of(cluster) : peak.capacity)
+                        : peak.device_used + margin_of(cluster);
+  if (const GpuRow* row = find_gpu_row(cluster.gpu.name); row != nullptr && row->nvml_total_mib != 0) {
+    const Bytes nominal{std::uint64_t{row->nvml_total_mib} << 20};
+    const Bytes given = spec_of(*row).capacity;
+    const Bytes on_smi_scale = need.gpu_memory + Bytes{nominal.count() - std::min(nominal, given).count()};
+    need.gpu_memory_mib = round_up(on_smi_scale, 1U << 20).count() >> 20;
+  }
+  return need;
 }
 
 void recommend(Report& report) {

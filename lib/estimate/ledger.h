@@ -35,6 +35,9 @@ std::vector<const PlanReport*> best_first(const Report& report);
 /// Whether some plan fits; what a mistake amounts to does not count.
 bool any_fits(const Report& report);
 
+/// What a scheduler must give the plan.
+Resources resources_of(const PlanReport& plan, const JobSpec& job);
+
 /// Fills in the report's recommended plan, its resources, and a diagnostic where the choice needs a word.
 void recommend(Report& report);
 

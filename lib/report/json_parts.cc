@@ -18,6 +18,10 @@ Json range_json(Bytes a, Bytes b) { return {{"min", std::min(a, b).count()}, {"m
 
 }  // namespace
 
+Json opening_json(std::string_view tool_version) {
+  return {{"schema_version", kSchemaVersion}, {"tool", {{"name", "qlora-plan"}, {"version", tool_version}}}};
+}
+
 Json figures_json(const LedgerFigures& figures) {
   return {{"requested_bytes", figures.requested.count()},
           {"allocated_bytes", figures.allocated.count()},

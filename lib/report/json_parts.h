@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,6 +10,11 @@
 #include "estimate/report.h"
 
 namespace qlp {
+
+inline constexpr std::string_view kSchemaVersion = "1.0";
+
+/// The fields that every report begins with: the version of the schema, and of the program.
+nlohmann::ordered_json opening_json(std::string_view tool_version);
 
 nlohmann::ordered_json figures_json(const LedgerFigures& figures);
 nlohmann::ordered_json categories_json(const CategoryBytes& categories);

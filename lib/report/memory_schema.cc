@@ -87,6 +87,7 @@ std::string_view memory_schema() {
         "categories": {"$ref": "#/$defs/categories"}
       }
     },
+    "search_key": {"enum": ["micro_batch_size", "seq_len", "r", "world_size"]},
     "phase_kind": {
       "enum": [
         "load", "adapter", "prepare", "forward", "backward", "optimizer_step", "zero_grad",

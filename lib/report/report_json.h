@@ -9,8 +9,6 @@
 
 namespace qlp {
 
-inline constexpr std::string_view kSchemaVersion = "1.0";
-
 /// When and where a report was made; only on request, so that equal jobs give equal bytes.
 struct Stamp {
   std::string time;  ///< ISO 8601, UTC

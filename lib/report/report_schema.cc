@@ -12,7 +12,7 @@ std::string report_schema() {
   "description": "What a fine-tuning job takes on every rank under every plan. Amounts are integer bytes. A field that does not apply is absent. Minor versions add fields only.",
   "type": "object",
   "required": ["schema_version", "tool", "diagnostics"],
-  "oneOf": [{"required": ["job", "verdict", "plans"]}, {"required": ["trace"]}],
+  "oneOf": [{"required": ["job", "verdict", "plans"]}, {"required": ["job", "verdict", "search"]}, {"required": ["trace"]}],
   "properties": {
     "schema_version": {"type": "string", "pattern": "^1\\.[0-9]+$"},
     "tool": {
@@ -84,6 +84,7 @@ std::string report_schema() {
     },
 )json";
   schema += verification_schema();
+  schema += search_schema();
   schema += R"json(    "diagnostics": {"$ref": "#/$defs/diagnostics"}
   },
   "$defs": {

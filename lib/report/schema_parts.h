@@ -17,6 +17,9 @@ std::string_view plan_schema();
 /// The property "verification": what a run of the real step measured.
 std::string_view verification_schema();
 
+/// The property "search": how far the job can go under each plan.
+std::string_view search_schema();
+
 /// The definition of a traced program: its ranks, what was answered, what the null GPU does not implement.
 std::string_view trace_schema();
 

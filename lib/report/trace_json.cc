@@ -92,9 +92,7 @@ Json program_json(const TraceReport& report) {
 }  // namespace
 
 std::string trace_json(const TraceReport& report, std::string_view tool_version) {
-  Json out;
-  out["schema_version"] = kSchemaVersion;
-  out["tool"] = {{"name", "qlora-plan"}, {"version", tool_version}};
+  Json out = opening_json(tool_version);
   const bool answered = report.outcome == TraceOutcome::ran || report.outcome == TraceOutcome::out_of_memory;
   if (answered) out["verdict"] = report.fits ? "fits" : "does_not_fit";
   out["trace"] = program_json(report);

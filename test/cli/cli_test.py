@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLAN = os.environ.get("QLORA_PLAN", "qlora-plan")
 JOB = "configs/tiny-qlora.yaml"
 HELP = Path(__file__).with_name("help.txt")
-COMMANDS = ["estimate", "explain", "check", "export", "trace", "sparse-weights", "env", "verify", "gpus", "models", "schema"]
+COMMANDS = ["estimate", "search", "explain", "check", "export", "trace", "sparse-weights", "env", "verify", "gpus", "models", "schema"]
 
 
 def run(*args, **environment):
@@ -71,6 +71,20 @@ class Cli(unittest.TestCase):
     def test_every_help_has_two_examples(self):
         for command in COMMANDS:
             self.assertGreaterEqual(run(command, "--help").stdout.count(f"  qlora-plan {command}"), 2, command)
+
+    def test_search(self):
+        result = run("search", JOB, "--for", "seq_len", "--most", "192", "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        self.assertEqual(report["search"]["key"], "seq_len")
+        self.assertEqual(report["search"]["plans"][0]["value"], 192)
+        self.assertEqual(report["recommended"], report["search"]["plans"][0]["name"])
+        grid = run("search", JOB, "--most", "2", "--along", "seq_len=64,128", "-q")
+        self.assertRegex(grid.stdout.splitlines()[0], r"^seq_len +64 +128$")
+        self.assertIn("did you mean seq_len", self.refused("search", JOB, "--along", "seqlen=64"))
+        self.assertIn("no values", self.refused("search", JOB, "--along", "seq_len"))
+        self.assertIn("'x' is not a whole number", self.refused("search", JOB, "--along", "seq_len=64,x"))
+        self.assertIn("along itself", self.refused("search", JOB, "--for", "r", "--along", "r=8"))
 
     def test_ranks_and_mesh_agree(self):
         job = Path(ROOT, JOB).read_text(encoding="utf-8")
