@@ -5,7 +5,8 @@
 
 namespace qlp::kernels {
 
-/// out [B, M, N] = alpha * a [B, M, K] x b [B, K, N] + beta * out; sums in float32. With beta 0, out is not read.
+/// out [B, M, N] = alpha * a [B, M, K] x b [B, K, N] + beta * out; sums in float32, of int8 in int32. With beta 0, out
+/// is not read.
 cudaError_t gemm(const View& out, const View& a, const View& b, double alpha, double beta, cudaStream_t stream);
 
 }  // namespace qlp::kernels

@@ -4,7 +4,7 @@
 #include "tensor/arithmetic.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
-#include "tensor/reference_kernels.h"
+#include "tensor/routing_kernels.h"
 
 namespace qlp {
 namespace {
@@ -20,13 +20,13 @@ struct GroupedMmBackward final : Node {
     Grads out(2);
     if (wants(1)) {
       out[1] = empty(ctx, weight_shape, dtype, Op::grouped_mm), out[1].impl()->is_view = true;
-      if (auto* kernels = reference_kernels(ctx, out[1]))
-        kernels->grouped_outer(array_of(out[1]), array_of(grads[0]), array_of(rows), array_of(ends));
+      if (auto* kernels = routing_kernels(ctx, out[1]))
+        kernels->grouped_outer(ctx.stream, array_of(out[1]), array_of(grads[0]), array_of(rows), array_of(ends));
     }
     if (wants(0)) {
       out[0] = empty(ctx, x_shape, dtype, Op::grouped_mm);
-      if (auto* kernels = reference_kernels(ctx, out[0]))
-        kernels->grouped_gemm(array_of(out[0]), array_of(grads[0]), array_of(matrices), array_of(ends));
+      if (auto* kernels = routing_kernels(ctx, out[0]))
+        kernels->grouped_gemm(ctx.stream, array_of(out[0]), array_of(grads[0]), array_of(matrices), array_of(ends));
     }
     for (const bool wanted : {wants(0), wants(1)})
       if (wanted) multiply(ctx, x_shape[0], weight_shape[1], x_shape[1], dtype);
@@ -81,8 +81,8 @@ Tensor grouped_mm(Context& ctx, const Tensor& x, const Tensor& weight, const Ten
   }
   Tensor out = empty(ctx, {x.size(0), weight.size(1)}, x.dtype(), Op::grouped_mm);
   multiply(ctx, x.size(0), weight.size(1), x.size(1), x.dtype());
-  if (auto* kernels = reference_kernels(ctx, out))
-    kernels->grouped_gemm(array_of(out), array_of(x), array_of(weight.transpose(1, 2)), array_of(offsets));
+  if (auto* kernels = routing_kernels(ctx, out))
+    kernels->grouped_gemm(ctx.stream, array_of(out), array_of(x), array_of(weight.transpose(1, 2)), array_of(offsets));
   touch_weight(ctx, weight);
   set_history(out, node);
   return out;

@@ -8,7 +8,7 @@
 #include "tensor/cub_scratch.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
-#include "tensor/reference_kernels.h"
+#include "tensor/routing_kernels.h"
 
 namespace qlp {
 namespace {
@@ -23,8 +23,8 @@ struct TopkBackward final : Node {
     const Tensor at = indices.unpack(ctx);
     Grads out;
     out.push_back(empty(ctx, source, grads[0].dtype(), Op::zeros));
-    if (auto* kernels = reference_kernels(ctx, out[0]))
-      kernels->scatter_last(array_of(out[0]), array_of(grads[0]), array_of(at));
+    if (auto* kernels = routing_kernels(ctx, out[0]))
+      kernels->scatter_last(ctx.stream, array_of(out[0]), array_of(grads[0]), array_of(at));
     return out;
   }
   void release() override { indices.release(); }
@@ -147,8 +147,8 @@ TopK topk(Context& ctx, const Tensor& a, std::int64_t k) {
   if (node) node->source = a.shape();
   const Shape shape = a.shape().with(-1, k);
   TopK out{empty(ctx, shape, a.dtype(), Op::topk), empty(ctx, shape, DType::int64, Op::topk)};
-  if (auto* kernels = reference_kernels(ctx, a))
-    kernels->topk(array_of(out.values), array_of(out.indices), array_of(a));
+  if (auto* kernels = routing_kernels(ctx, a))
+    kernels->topk(ctx.stream, array_of(out.values), array_of(out.indices), array_of(a));
   set_history(out.values, node);
   if (node) node->indices.save_result(ctx, out.indices);
   return out;
@@ -159,7 +159,8 @@ Sorted sort(Context& ctx, const Tensor& a) {
   Sorted out{int64s(ctx, {count}, Op::sort), int64s(ctx, {count}, Op::sort)};
   const Tensor range = int64s(ctx, {count}, Op::arange);
   constexpr int kAllBits = 64;
-  if (auto* kernels = reference_kernels(ctx, a)) kernels->sort(array_of(out.values), array_of(out.order), array_of(a));
+  if (auto* kernels = routing_kernels(ctx, a))
+    kernels->sort(ctx.stream, array_of(out.values), array_of(out.order), array_of(a));
   if (count > kSmallSort) scratch(ctx, sort_pairs_bytes(count, kAllBits, ctx.device.traits()), Op::sort);
   return out;
 }

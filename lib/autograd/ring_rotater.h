@@ -23,7 +23,7 @@ class RingRotater {
     if (gathers)
       all_gather(ctx, ring_.group(), buffer_, own);
     else
-      rotate(ctx, ring_.group(), buffer_, own);
+      rotate(ctx, own);
     sent_ = std::move(own);
   }
   /// Waits. What has come from the rank before: a part of what was gathered.
@@ -35,6 +35,14 @@ class RingRotater {
   }
 
  private:
+  /// To the next rank, and from the one before.
+  void rotate(Context& ctx, const Tensor& own) const {
+    const std::uint64_t bytes = bytes_of(own.shape(), own.dtype()).count();
+    for (const Collective kind : {Collective::send, Collective::recv}) communicate(ctx, kind, ring_.group(), bytes);
+    qlp::exchange(ctx, ring_.group(), own, (ring_.rank + 1) % ring_.ranks, buffer_,
+                  (ring_.rank + ring_.ranks - 1) % ring_.ranks);
+  }
+
   Ring ring_;
   RingRotation rotation_;
   Tensor sent_, buffer_;

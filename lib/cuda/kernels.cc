@@ -15,11 +15,13 @@
 #include "gated.h"
 #include "gemm.h"
 #include "gemm_4bit.h"
+#include "grouped_gemm.h"
 #include "quantize_4bit.h"
 #include "quantize_8bit.h"
 #include "reduce.h"
 #include "rms_norm.h"
 #include "rotary.h"
+#include "routing.h"
 #include "rows.h"
 #include "softmax.h"
 
@@ -38,6 +40,9 @@ static_assert(same(Unary::is_inf, kernels::Unary::is_inf) && same(Unary::select,
 float* floats(const Array& array) { return reinterpret_cast<float*>(array.data); }
 std::uint8_t* codes_of(const Array& array) { return reinterpret_cast<std::uint8_t*>(array.data); }
 const std::int64_t* numbers_of(const Array& array) { return reinterpret_cast<const std::int64_t*>(array.data); }
+
+std::int64_t* integers(const Array& array) { return reinterpret_cast<std::int64_t*>(array.data); }
+std::int32_t* ends_of(const Array& array) { return reinterpret_cast<std::int32_t*>(array.data); }
 
 kernels::AdamWNumbers of(const AdamWNumbers& n) { return {n.lr, n.beta1, n.beta2, n.eps, n.weight_decay, n.step}; }
 
@@ -244,6 +249,48 @@ void CudaKernels::dequantize_8bit(StreamId stream, const Array& out, const Array
   check(kernels::dequantize_8bit(dense_view_of(out), codes_of(codes), floats(statistics.absmax),
                                  floats(statistics.code), statistics.blocksize, streams_[stream]),
         "dequantize_8bit");
+}
+
+void CudaKernels::topk(StreamId stream, const Array& values, const Array& indices, const Array& x) {
+  check(kernels::topk(view_of(values), view_of(indices), view_of(x), streams_[stream]), "topk");
+}
+
+void CudaKernels::gather_last(StreamId stream, const Array& out, const Array& x, const Array& indices) {
+  check(kernels::gather_last(view_of(out), view_of(x), view_of(indices), streams_[stream]), "gather_last");
+}
+
+void CudaKernels::scatter_last(StreamId stream, const Array& out, const Array& values, const Array& indices) {
+  check(kernels::scatter_last(view_of(out), view_of(values), view_of(indices), streams_[stream]), "scatter_last");
+}
+
+void CudaKernels::sort(StreamId stream, const Array& values, const Array& order, const Array& x) {
+  check(kernels::sort(integers(values), integers(order), integers(x), x.numel(), streams_[stream]), "sort");
+}
+
+void CudaKernels::divide(StreamId stream, const Array& out, const Array& x, std::int64_t divisor) {
+  check(kernels::divide(integers(out), integers(x), divisor, x.numel(), streams_[stream]), "divide");
+}
+
+void CudaKernels::count_groups(StreamId stream, const Array& counts, const Array& ends, const Array& keys) {
+  check(kernels::count_groups(ends_of(counts), ends_of(ends), ends_of(keys), keys.numel(), counts.numel(),
+                              streams_[stream]),
+        "count_groups");
+}
+
+void CudaKernels::grouped_gemm(StreamId stream, const Array& out, const Array& a, const Array& b, const Array& ends) {
+  check(kernels::grouped_gemm(view_of(out), view_of(a), view_of(b), ends_of(ends), streams_[stream]),
+        "a product of groups");
+}
+
+void CudaKernels::grouped_outer(StreamId stream, const Array& out, const Array& a, const Array& b, const Array& ends) {
+  check(kernels::grouped_outer(view_of(out), view_of(a), view_of(b), ends_of(ends), streams_[stream]),
+        "a product of groups");
+}
+
+void CudaKernels::quantize_rows_8bit(StreamId stream, const Array& out, const Array& scales, const Array& x) {
+  check(kernels::quantize_rows_8bit(reinterpret_cast<std::int8_t*>(out.data), floats(scales), view_of(x),
+                                    streams_[stream]),
+        "quantize_rows_8bit");
 }
 
 void CudaKernels::adamw(StreamId stream, const Array& parameter, const Array& grad, const Array& exp_avg,

@@ -4,11 +4,12 @@
 #include "cuda/matrix_products.h"
 #include "cuda/streams.h"
 #include "tensor/kernels.h"
+#include "tensor/routing_kernels.h"
 
 namespace qlp {
 
 /// All functions throw CudaError; they return before the work is done.
-class CudaKernels final : public Kernels {
+class CudaKernels final : public Kernels, public RoutingKernels {
  public:
   /// `products`: null, and the kernel of our own makes all of them. Both outlive this. `host`: for what is cast on its
   /// way to or from the host.
@@ -63,6 +64,16 @@ class CudaKernels final : public Kernels {
   void adamw_8bit(StreamId stream, const Array& parameter, const Array& grad, const Array& exp_avg,
                   const Blockwise& first, const Array& exp_avg_sq, const Blockwise& second,
                   const AdamWNumbers& numbers) override;
+
+  void topk(StreamId stream, const Array& values, const Array& indices, const Array& x) override;
+  void gather_last(StreamId stream, const Array& out, const Array& x, const Array& indices) override;
+  void scatter_last(StreamId stream, const Array& out, const Array& values, const Array& indices) override;
+  void sort(StreamId stream, const Array& values, const Array& order, const Array& x) override;
+  void divide(StreamId stream, const Array& out, const Array& x, std::int64_t divisor) override;
+  void count_groups(StreamId stream, const Array& counts, const Array& ends, const Array& keys) override;
+  void grouped_gemm(StreamId stream, const Array& out, const Array& a, const Array& b, const Array& ends) override;
+  void grouped_outer(StreamId stream, const Array& out, const Array& a, const Array& b, const Array& ends) override;
+  void quantize_rows_8bit(StreamId stream, const Array& out, const Array& scales, const Array& x) override;
 
  private:
   static bool on_device(const Array& array);

@@ -13,6 +13,14 @@ namespace {
 /// Between two looks at what NCCL is doing.
 constexpr std::chrono::microseconds kPause{100};
 
+constexpr std::size_t kTokenBytes = 4096;
+
+bool on_host(const void* data) {
+  cudaPointerAttributes attributes{};
+  check(cudaPointerGetAttributes(&attributes, data), "asking where memory is");
+  return attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged;
+}
+
 ncclDataType_t type_of(DType dtype) {
   switch (dtype) {
     case DType::float32:
@@ -64,7 +72,7 @@ NcclCommunicator::NcclCommunicator(CudaStreams& streams, const GpuWorld& world, 
   ncclUniqueId id{};
   if (world.id.size() != sizeof id.internal) throw CommunicatorFailure("a rendezvous that is none of NCCL's");
   std::memcpy(id.internal, world.id.data(), sizeof id.internal);
-  check(cudaMalloc(&token_, sizeof(float)), "taking memory for barriers");
+  check(cudaMalloc(&token_, kTokenBytes), "taking memory for barriers");
   try {
     ncclConfig_t config = never_blocking();
     const ncclResult_t status =
@@ -174,9 +182,21 @@ void NcclCommunicator::reduce_scatter(StreamId stream, const RankGroup& group, v
 
 void NcclCommunicator::all_reduce(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
                                   ReduceOp op) {
+  if (on_host(data)) return all_reduce_on_host(stream, group, data, count, dtype, op);
   const ncclComm_t to = of(group);
   settle(to, ncclAllReduce(data, data, size(count), type_of(dtype), operation_of(op), to, streams_[stream]),
          "all_reduce");
+}
+
+void NcclCommunicator::all_reduce_on_host(StreamId stream, const RankGroup& group, void* data, std::int64_t count,
+                                          DType dtype, ReduceOp op) {
+  const std::size_t bytes = size(count) * size_of(dtype);
+  if (bytes > kTokenBytes) throw std::logic_error("more numbers of the host than are summed");
+  streams_.finish(stream);  // a copy to `data` may be on its way
+  check(cudaMemcpyAsync(token_, data, bytes, cudaMemcpyHostToDevice, streams_[stream]), "a copy to the device");
+  all_reduce(stream, group, token_, count, dtype, op);
+  check(cudaMemcpyAsync(data, token_, bytes, cudaMemcpyDeviceToHost, streams_[stream]), "a copy to the host");
+  streams_.finish(stream);
 }
 
 void NcclCommunicator::reduce(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
@@ -222,6 +242,15 @@ void NcclCommunicator::recv(StreamId stream, const RankGroup& group, void* data,
   const ncclComm_t through = of(group);
   settle(through, ncclRecv(data, size(count), type_of(dtype), static_cast<int>(from), through, streams_[stream]),
          "recv");
+}
+
+void NcclCommunicator::exchange(StreamId stream, const RankGroup& group, const void* in, std::int64_t to, void* out,
+                                std::int64_t from, std::int64_t count, DType dtype) {
+  const ncclComm_t through = of(group);
+  ncclGroupStart();
+  ncclSend(in, size(count), type_of(dtype), static_cast<int>(to), through, streams_[stream]);
+  ncclRecv(out, size(count), type_of(dtype), static_cast<int>(from), through, streams_[stream]);
+  settle(through, ncclGroupEnd(), "an exchange");
 }
 
 void NcclCommunicator::barrier(const RankGroup& group) {

@@ -39,6 +39,8 @@ class NcclCommunicator final : public Communicator {
             std::int64_t to) override;
   void recv(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
             std::int64_t from) override;
+  void exchange(StreamId stream, const RankGroup& group, const void* in, std::int64_t to, void* out, std::int64_t from,
+                std::int64_t count, DType dtype) override;
   void barrier(const RankGroup& group) override;
 
   /// What NCCL found since: throws if another rank is gone.
@@ -55,13 +57,16 @@ class NcclCommunicator final : public Communicator {
   void settle(ncclComm_t handle, ncclResult_t status, const char* what);
   void fail(ncclComm_t handle, ncclResult_t status, const char* what);
   void abort_all();
+  /// A few numbers that lie on the host: through memory of the device and back.
+  void all_reduce_on_host(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
+                          ReduceOp op);
 
   CudaStreams& streams_;
   GpuWorld world_;
   Clock clock_;
   ncclComm_t all_ = nullptr;     ///< ranks of the job
   std::vector<Member> members_;  ///< of the groups, in their order
-  void* token_ = nullptr;        ///< what a barrier sends
+  void* token_ = nullptr;        ///< what a barrier sends, and numbers of the host on their way
   bool aborted_ = false;
 };
 

@@ -62,19 +62,13 @@ void check_plan(const JobSpec& job, const ShardingPlan& plan, Refusals& refusals
 }
 
 /// What has no kernels there, or NCCL cannot send.
-void check_on_gpu(const JobSpec& job, const ShardingPlan& plan, Refusals& refusals) {
+void check_on_gpu(const JobSpec& job, Refusals& refusals) {
   constexpr const char* kHint = "verify it with --device cpu";
-  refusals.add_if(job.model.experts.has_value(), "mixtures of experts on GPUs", "model", kHint);
-  refusals.add_if(job.quantization && job.quantization->eight_bit(), "LLM.int8 on GPUs", "quantization", kHint);
   const Mesh& mesh = job.cluster.mesh;
-  refusals.add_if(mesh.tp > 1 || mesh.cp > 1, "layers or sequences that ranks share on GPUs", "cluster.mesh", kHint);
-  // Sends wait for their receivers there, and 1F1B's neighbours send to each other.
-  refusals.add_if(mesh.pp > 1, "stages of a pipeline on GPUs", "cluster.mesh.pp", kHint);
+  // The null GPU could not say how many tokens come.
+  refusals.add_if(mesh.ep > 1, "experts that ranks share on GPUs", "cluster.mesh.ep", kHint);
   refusals.add_if(computes_on_cpu_alone(job.training.optimizer.kind), job.training.optimizer.name + " on GPUs",
                   "training.optimizer", kHint);
-  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
-  refusals.add_if(fsdp2 && fsdp2->cpu_offload, "FSDP2 with cpu_offload on GPUs, whose norms are summed on the host",
-                  "plans", kHint);
 }
 
 }  // namespace
@@ -93,7 +87,7 @@ Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan, Veri
   refusals.add_if(!computes(job.training.optimizer.kind), job.training.optimizer.name, "training.optimizer",
                   "use adamw_torch, adamw_8bit, or another of torch's own");
   check_plan(job, plan, refusals);
-  if (device != VerifyDevice::cpu) check_on_gpu(job, plan, refusals);
+  if (device != VerifyDevice::cpu) check_on_gpu(job, refusals);
   return refusals.found;
 }
 

@@ -10,7 +10,7 @@
 #include "tensor/compute.h"
 #include "tensor/cub_scratch.h"
 #include "tensor/factories.h"
-#include "tensor/reference_kernels.h"
+#include "tensor/routing_kernels.h"
 
 namespace qlp {
 namespace {
@@ -26,8 +26,8 @@ Groups count_groups(Context& ctx, const Tensor& sorted, std::int64_t experts) {
   groups.counts = empty(ctx, {experts}, DType::int32, Op::histc);
   groups.ends = empty(ctx, {experts}, DType::int32, Op::cumsum);
   scratch(ctx, scan_bytes(experts, DType::int32, ctx.device.traits()), Op::cumsum);
-  if (auto* kernels = reference_kernels(ctx, groups.keys))
-    kernels->count_groups(array_of(groups.counts), array_of(groups.ends), array_of(groups.keys));
+  if (auto* kernels = routing_kernels(ctx, groups.keys))
+    kernels->count_groups(ctx.stream, array_of(groups.counts), array_of(groups.ends), array_of(groups.keys));
   return groups;
 }
 

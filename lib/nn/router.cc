@@ -9,7 +9,7 @@
 #include "autograd/reduce.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
-#include "tensor/reference_kernels.h"
+#include "tensor/routing_kernels.h"
 
 namespace qlp {
 
@@ -17,14 +17,14 @@ namespace {
 
 /// The pairs of all replicas take the experts in turn, whatever the router says; weights are its own.
 void send_evenly(Context& ctx, const Tensor& probabilities, const TopK& best) {
-  auto* const kernels = reference_kernels(ctx, probabilities);
+  auto* const kernels = routing_kernels(ctx, probabilities);
   if (!kernels) return;
   const std::int64_t pairs = best.indices.numel(), experts = probabilities.size(-1);
   std::vector<double> turns;
   for (std::int64_t i = 0; i < pairs; ++i)
     turns.push_back(static_cast<double>((ctx.random.replica * pairs + i) % experts));
   upload(ctx, best.indices, turns);
-  kernels->gather_last(array_of(best.values), array_of(probabilities), array_of(best.indices));
+  kernels->gather_last(ctx.stream, array_of(best.values), array_of(probabilities), array_of(best.indices));
 }
 
 }  // namespace
@@ -43,7 +43,8 @@ Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape) {
 
 Tensor token_of_pair(Context& ctx, const Tensor& order, std::int64_t top_k) {
   Tensor tokens = empty_like(ctx, order, Op::div);
-  if (auto* kernels = reference_kernels(ctx, tokens)) kernels->divide(array_of(tokens), array_of(order), top_k);
+  if (auto* kernels = routing_kernels(ctx, tokens))
+    kernels->divide(ctx.stream, array_of(tokens), array_of(order), top_k);
   return tokens;
 }
 

@@ -9,7 +9,7 @@
 #include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
-#include "tensor/reference_kernels.h"
+#include "tensor/routing_kernels.h"
 
 namespace qlp {
 namespace {
@@ -60,8 +60,8 @@ QuantizedRows quantize_rows(Context& ctx, const Tensor& half, double threshold) 
   QuantizedRows out;
   out.scales = empty(ctx, {half.size(0)}, DType::float32, Op::quantize_blockwise);
   out.values = empty_like(ctx, half, DType::int8, Op::quantize_blockwise);
-  if (auto* kernels = reference_kernels(ctx, half))
-    kernels->quantize_rows_8bit(array_of(out.values), array_of(out.scales), array_of(half));
+  if (auto* kernels = routing_kernels(ctx, half))
+    kernels->quantize_rows_8bit(ctx.stream, array_of(out.values), array_of(out.scales), array_of(half));
   if (threshold <= 0) return out;
   Tensor absolute = empty_like(ctx, half, Op::abs);
   const Tensor outliers = empty_like(ctx, half, DType::boolean, Op::ge);

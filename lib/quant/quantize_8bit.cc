@@ -1,7 +1,7 @@
 #include "quant/quantize.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
-#include "tensor/reference_kernels.h"
+#include "tensor/routing_kernels.h"
 
 namespace qlp {
 
@@ -18,8 +18,8 @@ QuantizedWeight EightBitQuantizer::quantize(Context& ctx, const Tensor& weight) 
   out.packed = empty_like(ctx, weight, DType::int8, Op::quantize_blockwise);
   out.state.whole = out.packed.alias();
   copy_into(ctx, half, weight);
-  if (auto* kernels = reference_kernels(ctx, half))
-    kernels->quantize_rows_8bit(array_of(out.packed), array_of(out.state.absmax), array_of(half));
+  if (auto* kernels = routing_kernels(ctx, half))
+    kernels->quantize_rows_8bit(ctx.stream, array_of(out.packed), array_of(out.state.absmax), array_of(half));
   return out;
 }
 

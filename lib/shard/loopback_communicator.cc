@@ -67,6 +67,11 @@ void LoopbackCommunicator::recv(StreamId stream, const RankGroup& /*group*/, voi
   if (count > 0) kernels_.fill(stream, dense(data, count, dtype), 0);
 }
 
+void LoopbackCommunicator::exchange(StreamId stream, const RankGroup& group, const void* /*in*/, std::int64_t /*to*/,
+                                    void* out, std::int64_t from, std::int64_t count, DType dtype) {
+  recv(stream, group, out, count, dtype, from);
+}
+
 void LoopbackCommunicator::barrier(const RankGroup& /*group*/) {}
 
 }  // namespace qlp

@@ -29,6 +29,8 @@ class LoopbackCommunicator final : public Communicator {
             std::int64_t to) override;
   void recv(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
             std::int64_t from) override;
+  void exchange(StreamId stream, const RankGroup& group, const void* in, std::int64_t to, void* out, std::int64_t from,
+                std::int64_t count, DType dtype) override;
   void barrier(const RankGroup& group) override;
 
  private:

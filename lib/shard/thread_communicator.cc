@@ -171,6 +171,12 @@ void ThreadCommunicator::recv(StreamId, const RankGroup& group, void* data, std:
   std::memcpy(data, bytes.data(), bytes.size());
 }
 
+void ThreadCommunicator::exchange(StreamId stream, const RankGroup& group, const void* in, std::int64_t to, void* out,
+                                  std::int64_t from, std::int64_t count, DType dtype) {
+  send(stream, group, in, count, dtype, to);
+  recv(stream, group, out, count, dtype, from);
+}
+
 void ThreadCommunicator::barrier(const RankGroup& group) { meet(group, "barrier", nullptr, nullptr); }
 
 }  // namespace qlp

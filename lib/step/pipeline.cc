@@ -15,25 +15,39 @@ void PipelineBuffers::make(Context& ctx, std::int64_t micro_batch_size, std::int
     gradients_.push_back(empty(ctx, shape, options_.dtype, Op::recv));
 }
 
+void PipelineBuffers::send(Context& ctx, const Tensor& tensor, std::int64_t to) {
+  flush(ctx);
+  communicate(ctx, Collective::send, options_.group(), bytes_of(tensor.shape(), tensor.dtype()).count());
+  held_ = tensor, held_for_ = to;
+}
+
+void PipelineBuffers::receive(Context& ctx, const Tensor& tensor, std::int64_t from) {
+  communicate(ctx, Collective::recv, options_.group(), bytes_of(tensor.shape(), tensor.dtype()).count());
+  if (held_.defined() && held_for_ == from) {
+    exchange(ctx, options_.group(), held_, from, tensor, from);
+    held_.reset();
+    return;
+  }
+  flush(ctx);
+  recv(ctx, options_.group(), tensor, from);
+}
+
+void PipelineBuffers::flush(Context& ctx) {
+  if (held_.defined()) qlp::send(ctx, options_.group(), held_, held_for_);
+  held_.reset();
+}
+
 Tensor PipelineBuffers::receive_input(Context& ctx, std::int64_t i) {
   Tensor input = inputs_[static_cast<std::size_t>(i)].alias();
-  recv(ctx, options_.group(), input, options_.stage - 1);
+  receive(ctx, input, options_.stage - 1);
   set_requires_grad(input, true);
   return input;
 }
 
-void PipelineBuffers::send_output(Context& ctx, const Tensor& hidden) const {
-  send(ctx, options_.group(), hidden, options_.stage + 1);
-}
-
 Tensor PipelineBuffers::receive_gradient(Context& ctx, std::int64_t i) {
   const Tensor& gradient = gradients_[static_cast<std::size_t>(i)];
-  recv(ctx, options_.group(), gradient, options_.stage + 1);
+  receive(ctx, gradient, options_.stage + 1);
   return gradient;
-}
-
-void PipelineBuffers::send_gradient(Context& ctx, const Tensor& gradient) const {
-  send(ctx, options_.group(), gradient, options_.stage - 1);
 }
 
 }  // namespace qlp

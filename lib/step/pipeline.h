@@ -44,13 +44,21 @@ class PipelineBuffers {
   void make(Context& ctx, std::int64_t micro_batch_size, std::int64_t seq_len);
   /// Hidden states of microbatch `i` from the stage before: a leaf that wants a gradient.
   Tensor receive_input(Context& ctx, std::int64_t i);
-  void send_output(Context& ctx, const Tensor& hidden) const;
+  void send_output(Context& ctx, const Tensor& hidden) { send(ctx, hidden, options_.stage + 1); }
   /// Gradients of this stage's output, from the stage after.
   Tensor receive_gradient(Context& ctx, std::int64_t i);
-  void send_gradient(Context& ctx, const Tensor& gradient) const;
+  void send_gradient(Context& ctx, const Tensor& gradient) { send(ctx, gradient, options_.stage - 1); }
+  /// Sends what is held back: a message waits for the next one that comes from where it goes, and both pass at once, as
+  /// neighbours that both sent first would wait for each other (schedules.py, Schedule1F1B: _batch_p2p).
+  void flush(Context& ctx);
 
  private:
+  void send(Context& ctx, const Tensor& tensor, std::int64_t to);
+  void receive(Context& ctx, const Tensor& tensor, std::int64_t from);
+
   PipelineOptions options_;
+  Tensor held_;  ///< back, to be sent to
+  std::int64_t held_for_ = 0;
   std::vector<Tensor> inputs_, gradients_;
 };
 

@@ -286,6 +286,7 @@ void Trainer::pipeline_step(Context& ctx) {
     in_flight.pop_front();
     if (forwards < played) forward();
   }
+  pipeline_.flush(ctx);
   micro_ += played;
 }
 

@@ -66,28 +66,18 @@ void all_to_all(Context& ctx, const RankGroup& group, const Tensor& out, const C
     ctx.device.compute().communicator->all_to_all(ctx.stream, group, out.data(), from, in.data(), to, in.dtype());
 }
 
-void rotate(Context& ctx, const RankGroup& group, const Tensor& out, const Tensor& in) {
-  record(ctx, Collective::send, group, in);
-  record(ctx, Collective::recv, group, out);
-  Communicator* const wires = wire(ctx, group, in);
-  if (!wires) return;
-  const std::int64_t own = own_place(ctx, group);
-  const auto only = [&](std::int64_t place) {
-    Counts counts(static_cast<std::size_t>(group.size), 0);
-    counts[static_cast<std::size_t>(place % group.size)] = in.numel();
-    return counts;
-  };
-  wires->all_to_all(ctx.stream, group, out.data(), only(own + group.size - 1), in.data(), only(own + 1), in.dtype());
+void exchange(Context& ctx, const RankGroup& group, const Tensor& in, std::int64_t to, const Tensor& out,
+              std::int64_t from) {
+  if (Communicator* end = wire(ctx, group, in))
+    end->exchange(ctx.stream, group, in.data(), to, out.data(), from, in.numel(), in.dtype());
 }
 
 void send(Context& ctx, const RankGroup& group, const Tensor& tensor, std::int64_t to) {
-  record(ctx, Collective::send, group, tensor);
   if (Communicator* end = wire(ctx, group, tensor))
     end->send(ctx.stream, group, tensor.data(), tensor.numel(), tensor.dtype(), to);
 }
 
 void recv(Context& ctx, const RankGroup& group, const Tensor& tensor, std::int64_t from) {
-  record(ctx, Collective::recv, group, tensor);
   if (Communicator* end = wire(ctx, group, tensor))
     end->recv(ctx.stream, group, tensor.data(), tensor.numel(), tensor.dtype(), from);
 }

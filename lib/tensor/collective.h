@@ -29,9 +29,11 @@ void broadcast(Context& ctx, const RankGroup& group, const Tensor& tensor, std::
 /// Elements go to each place in the group and come from each, one behind the other.
 void all_to_all(Context& ctx, const RankGroup& group, const Tensor& out, const Counts& from, const Tensor& in,
                 const Counts& to);
-/// `in` goes to the next place in the group, `out` comes from the one before.
-void rotate(Context& ctx, const RankGroup& group, const Tensor& out, const Tensor& in);
-/// To and from another place in the group.
+/// `in` goes to a place in the group, and `out`, which is as large, comes from one, at once. Nothing is recorded:
+/// either may have been before.
+void exchange(Context& ctx, const RankGroup& group, const Tensor& in, std::int64_t to, const Tensor& out,
+              std::int64_t from);
+/// To and from another place in the group. Nothing is recorded here either.
 void send(Context& ctx, const RankGroup& group, const Tensor& tensor, std::int64_t to);
 void recv(Context& ctx, const RankGroup& group, const Tensor& tensor, std::int64_t from);
 

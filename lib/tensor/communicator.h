@@ -50,6 +50,9 @@ class Communicator {
                     std::int64_t to) = 0;
   virtual void recv(StreamId stream, const RankGroup& group, void* data, std::int64_t count, DType dtype,
                     std::int64_t from) = 0;
+  /// Both at once, `count` elements each, so that two ranks that send to each other do not wait for each other.
+  virtual void exchange(StreamId stream, const RankGroup& group, const void* in, std::int64_t to, void* out,
+                        std::int64_t from, std::int64_t count, DType dtype) = 0;
   /// Returns when all ranks of the group have called it.
   virtual void barrier(const RankGroup& group) = 0;
 };

@@ -3,10 +3,11 @@
 
 #include "tensor/kernels.h"
 #include "tensor/reference_kernels.h"
+#include "tensor/routing_kernels.h"
 
 namespace qlp {
 
-class CpuKernels final : public Kernels, public ReferenceKernels {
+class CpuKernels final : public Kernels, public RoutingKernels, public ReferenceKernels {
  public:
   // cpu_fill.cc
   void fill(StreamId stream, const Array& out, double value) override;
@@ -67,15 +68,15 @@ class CpuKernels final : public Kernels, public ReferenceKernels {
                   const Blockwise& first, const Array& exp_avg_sq, const Blockwise& second,
                   const AdamWNumbers& numbers) override;
   // cpu_routing.cc
-  void topk(const Array& values, const Array& indices, const Array& x) override;
-  void gather_last(const Array& out, const Array& x, const Array& indices) override;
-  void scatter_last(const Array& out, const Array& values, const Array& indices) override;
-  void sort(const Array& values, const Array& order, const Array& x) override;
-  void divide(const Array& out, const Array& x, std::int64_t divisor) override;
-  void count_groups(const Array& counts, const Array& ends, const Array& keys) override;
-  void grouped_gemm(const Array& out, const Array& a, const Array& b, const Array& ends) override;
-  void grouped_outer(const Array& out, const Array& a, const Array& b, const Array& ends) override;
-  void quantize_rows_8bit(const Array& out, const Array& scales, const Array& x) override;
+  void topk(StreamId stream, const Array& values, const Array& indices, const Array& x) override;
+  void gather_last(StreamId stream, const Array& out, const Array& x, const Array& indices) override;
+  void scatter_last(StreamId stream, const Array& out, const Array& values, const Array& indices) override;
+  void sort(StreamId stream, const Array& values, const Array& order, const Array& x) override;
+  void divide(StreamId stream, const Array& out, const Array& x, std::int64_t divisor) override;
+  void count_groups(StreamId stream, const Array& counts, const Array& ends, const Array& keys) override;
+  void grouped_gemm(StreamId stream, const Array& out, const Array& a, const Array& b, const Array& ends) override;
+  void grouped_outer(StreamId stream, const Array& out, const Array& a, const Array& b, const Array& ends) override;
+  void quantize_rows_8bit(StreamId stream, const Array& out, const Array& scales, const Array& x) override;
   // cpu_bnb.cc
   void bnb_update(BnbRule rule, const Array& parameter, const Array& grad, const BnbState& state,
                   const BnbNumbers& numbers) override;

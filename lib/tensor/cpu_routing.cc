@@ -58,7 +58,7 @@ void for_each_group(const Array& ends, F&& f) {
 
 }  // namespace
 
-void CpuKernels::topk(const Array& values, const Array& indices, const Array& x) {
+void CpuKernels::topk(StreamId, const Array& values, const Array& indices, const Array& x) {
   const std::int64_t width = x.size(-1), k = values.size(-1);
   const std::vector<double> all = elements<double>(x);
   std::vector<double> best;
@@ -76,7 +76,7 @@ void CpuKernels::topk(const Array& values, const Array& indices, const Array& x)
   store(values, best), store(indices, places);
 }
 
-void CpuKernels::gather_last(const Array& out, const Array& x, const Array& indices) {
+void CpuKernels::gather_last(StreamId, const Array& out, const Array& x, const Array& indices) {
   const std::int64_t width = x.size(-1), k = out.size(-1);
   const std::vector<double> all = elements<double>(x);
   const std::vector<std::int64_t> at = elements<std::int64_t>(indices);
@@ -86,7 +86,7 @@ void CpuKernels::gather_last(const Array& out, const Array& x, const Array& indi
   store(out, picked);
 }
 
-void CpuKernels::scatter_last(const Array& out, const Array& values, const Array& indices) {
+void CpuKernels::scatter_last(StreamId, const Array& out, const Array& values, const Array& indices) {
   const std::int64_t width = out.size(-1), k = values.size(-1);
   const std::vector<double> from = elements<double>(values);
   const std::vector<std::int64_t> at = elements<std::int64_t>(indices);
@@ -98,7 +98,7 @@ void CpuKernels::scatter_last(const Array& out, const Array& values, const Array
   store(out, all);
 }
 
-void CpuKernels::sort(const Array& values, const Array& order, const Array& x) {
+void CpuKernels::sort(StreamId, const Array& values, const Array& order, const Array& x) {
   const std::vector<std::int64_t> keys = elements<std::int64_t>(x);
   std::vector<std::int64_t> places(keys.size()), sorted;
   std::iota(places.begin(), places.end(), std::int64_t{0});
@@ -108,26 +108,26 @@ void CpuKernels::sort(const Array& values, const Array& order, const Array& x) {
   store(values, sorted), store(order, places);
 }
 
-void CpuKernels::divide(const Array& out, const Array& x, std::int64_t divisor) {
+void CpuKernels::divide(StreamId, const Array& out, const Array& x, std::int64_t divisor) {
   std::vector<std::int64_t> numbers = elements<std::int64_t>(x);
   for (std::int64_t& number : numbers) number /= divisor;
   store(out, numbers);
 }
 
-void CpuKernels::count_groups(const Array& counts, const Array& ends, const Array& keys) {
+void CpuKernels::count_groups(StreamId, const Array& counts, const Array& ends, const Array& keys) {
   std::vector<std::int64_t> count(static_cast<std::size_t>(counts.numel()), 0), end(count.size());
   for (const std::int64_t key : elements<std::int64_t>(keys)) ++count.at(static_cast<std::size_t>(key));
   std::partial_sum(count.begin(), count.end(), end.begin());
   store(counts, count), store(ends, end);
 }
 
-void CpuKernels::grouped_gemm(const Array& out, const Array& a, const Array& b, const Array& ends) {
+void CpuKernels::grouped_gemm(StreamId, const Array& out, const Array& a, const Array& b, const Array& ends) {
   for_each_group(ends, [&](std::int64_t group, std::int64_t from, std::int64_t to) {
     if (from < to) gemm(0, rows(out, from, to), rows(a, from, to), matrix(b, group), 1, 0);
   });
 }
 
-void CpuKernels::grouped_outer(const Array& out, const Array& a, const Array& b, const Array& ends) {
+void CpuKernels::grouped_outer(StreamId, const Array& out, const Array& a, const Array& b, const Array& ends) {
   for_each_group(ends, [&](std::int64_t group, std::int64_t from, std::int64_t to) {
     if (from < to)
       gemm(0, matrix(out, group), transposed(rows(a, from, to)), rows(b, from, to), 1, 0);
@@ -136,7 +136,7 @@ void CpuKernels::grouped_outer(const Array& out, const Array& a, const Array& b,
   });
 }
 
-void CpuKernels::quantize_rows_8bit(const Array& out, const Array& scales, const Array& x) {
+void CpuKernels::quantize_rows_8bit(StreamId, const Array& out, const Array& scales, const Array& x) {
   constexpr double kMost = 127;
   const std::int64_t width = x.size(-1);
   std::vector<double> numbers = elements<double>(x), greatest(static_cast<std::size_t>(scales.numel()), 0.0);

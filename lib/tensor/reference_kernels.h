@@ -1,4 +1,4 @@
-// Primitives that only the CPU has so far: what mixtures of experts and LLM.int8 need beside those of every device.
+// Primitives that only the CPU has so far: optimizers that no kernel was written for.
 #pragma once
 
 #include <cstdint>
@@ -31,28 +31,6 @@ class ReferenceKernels {
   ReferenceKernels(const ReferenceKernels&) = delete;
   ReferenceKernels& operator=(const ReferenceKernels&) = delete;
   virtual ~ReferenceKernels() = default;
-
-  /// values and indices [.., k] of int64: the greatest of each row of x [.., n], greatest first; of equal ones the
-  /// first.
-  virtual void topk(const Array& values, const Array& indices, const Array& x) = 0;
-  /// out [.., k] = x [.., n] at indices [.., k].
-  virtual void gather_last(const Array& out, const Array& x, const Array& indices) = 0;
-  /// out [.., n] = 0, but values [.., k] at indices [.., k].
-  virtual void scatter_last(const Array& out, const Array& values, const Array& indices) = 0;
-  /// values [n] ascending, and where in x [n] they were; equal ones stay in their order. All of int64.
-  virtual void sort(const Array& values, const Array& order, const Array& x) = 0;
-  /// out = x / divisor, without what is left over. Both of int64.
-  virtual void divide(const Array& out, const Array& x, std::int64_t divisor) = 0;
-  /// counts and ends [e]: how many of the ascending keys [n] are 0, 1, ..., and where each kind ends. All of int32.
-  virtual void count_groups(const Array& counts, const Array& ends, const Array& keys) = 0;
-  /// Rows of a [S, K], in groups that end at ends [e], each with its matrix of b [e, K, N]: out [S, N].
-  virtual void grouped_gemm(const Array& out, const Array& a, const Array& b, const Array& ends) = 0;
-  /// out [e, M, N]: for each group the transpose of its rows of a [S, M] times those of b [S, N].
-  virtual void grouped_outer(const Array& out, const Array& a, const Array& b, const Array& ends) = 0;
-
-  /// scales [n]: the greatest absolute value of each row of x [n, k]; out of int8 = round(127 x / scale)
-  /// (bitsandbytes csrc/kernels.cu, kInt8VectorQuant).
-  virtual void quantize_rows_8bit(const Array& out, const Array& scales, const Array& x) = 0;
 
   virtual void bnb_update(BnbRule rule, const Array& parameter, const Array& grad, const BnbState& state,
                           const BnbNumbers& numbers) = 0;

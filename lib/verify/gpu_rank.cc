@@ -114,8 +114,8 @@ class GpuRank {
   }
 
   void connect(const DryRun& predicted) {
-    const std::int64_t ranks = request_.job.cluster.world_size;
-    if (std::holds_alternative<Single>(request_.plan.plan) || ranks == 1) return;
+    const std::int64_t ranks = ranks_of(request_.job, request_.plan);
+    if (ranks == 1) return;
     if (request_.alone) {
       loopback_.emplace(*gpu_->compute().kernels, options_.rank);
       return;
@@ -144,7 +144,7 @@ class GpuRank {
   bool reduces_over_all() const {
     const auto planned = communicators(request_.job, request_.plan);
     return std::ranges::any_of(planned, [&](const Communicators& some) {
-      return some.spec.ranks == request_.job.cluster.world_size && some.spec.all_reduce;
+      return some.spec.ranks == ranks_of(request_.job, request_.plan) && some.spec.all_reduce;
     });
   }
 

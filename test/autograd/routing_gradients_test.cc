@@ -59,7 +59,7 @@ TEST_CASE("autograd/routing_gradients: the greatest, an order and its groups") {
   CHECK(cpu.numbers(sorted.order) == std::vector<double>{1, 3, 0, 4, 2, 5});
   const Tensor keys = cpu.tensor({6}, {0, 0, 2, 2, 3, 3}, DType::int32);
   const Tensor counts = empty(cpu.ctx, {5}, DType::int32, Op::histc), ends = empty_like(cpu.ctx, counts, Op::cumsum);
-  cpu.kernels.count_groups(array_of(counts), array_of(ends), array_of(keys));
+  cpu.kernels.count_groups(0, array_of(counts), array_of(ends), array_of(keys));
   CHECK(cpu.numbers(counts) == std::vector<double>{2, 0, 2, 2, 0});
   CHECK(cpu.numbers(ends) == std::vector<double>{2, 2, 4, 6, 6});
 }

@@ -362,6 +362,11 @@ class OrderedCommunicator final : public Communicator {
     order_.note(stream, {}, {elements(data, count, dtype)});
     inner_.recv(stream, group, data, count, dtype, from);
   }
+  void exchange(StreamId stream, const RankGroup& group, const void* in, std::int64_t to, void* out, std::int64_t from,
+                std::int64_t count, DType dtype) override {
+    order_.note(stream, {elements(in, count, dtype)}, {elements(out, count, dtype)});
+    inner_.exchange(stream, group, in, to, out, from, count, dtype);
+  }
   void barrier(const RankGroup& group) override { inner_.barrier(group); }
 
  private:

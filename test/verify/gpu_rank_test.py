@@ -24,6 +24,16 @@ RUNS = [
     ("configs/tiny-full.yaml", 4, "fsdp1-hybrid-shard"),
     ("configs/tiny-full.yaml", 8, "fsdp2"),
 ]
+EXPERTS = "  num_experts: 8\n  num_experts_per_tok: 2\n  moe_intermediate_size: 48\n"
+VARIANTS = [  # replacements in configs/tiny-full.yaml, ranks, plan
+    ([("family: qwen3", "family: qwen3_moe"), ("  head_dim: 16\n", "  head_dim: 16\n" + EXPERTS)], 2, "fsdp2"),
+    ([("training:\n", "adapter: {type: lora, r: 8}\nquantization: {quant_type: int8}\ntraining:\n")], 2, "ddp"),
+    ([("  world_size: 2", "  world_size: 4\n  mesh: {tp: 2}")], 2, "single"),
+    ([("  world_size: 2", "  world_size: 4\n  mesh: {tp: 2}")], 4, "fsdp2"),
+    ([("  world_size: 2", "  world_size: 4\n  mesh: {cp: 2}")], 4, "fsdp2"),
+    ([("  world_size: 2", "  world_size: 4\n  mesh: {pp: 2}"), ("embeddings: true", "embeddings: false")], 2, "single"),
+    ([("  world_size: 2", "  world_size: 2\nplans:\n  fsdp2: {cpu_offload: true}")], 2, "fsdp2"),
+]
 FAILURES = [  # environment, exit status, what the report says
     ({"NULLGPU_FAIL": "cudaMalloc:4+"}, 1, "out_of_memory"),
     ({"NULLGPU_BYTES": "20000000"}, 1, "out_of_memory"),
@@ -75,6 +85,18 @@ def check_run(job, gpus, plan):
                 yield f"not on the null GPU: {book['unimplemented']}"
 
 
+def check_variant(replacements, gpus, plan):
+    text = Path("configs/tiny-full.yaml").read_text()
+    for old, new in replacements:
+        if old not in text:
+            yield f"{old!r} is not in the job"
+        text = text.replace(old, new)
+    with tempfile.TemporaryDirectory() as folder:
+        job = Path(folder) / "job.yaml"
+        job.write_text(text)
+        yield from check_run(job, gpus, plan)
+
+
 def check_failure(environment, status, end):
     run = verify("configs/tiny-full.yaml", 2, "fsdp2", environment)
     if run.returncode != status:
@@ -91,6 +113,7 @@ def main():
         print(f"without device code: exit status {run.returncode}: {run.stderr}")
         return 1
     findings = [f"{run}: {text}" for run in RUNS for text in check_run(*run)]
+    findings += [f"{variant}: {text}" for variant in VARIANTS for text in check_variant(*variant)]
     findings += [f"{failure}: {text}" for failure in FAILURES for text in check_failure(*failure)]
     print("\n".join(findings))
     return 1 if findings else 0
