@@ -17,7 +17,17 @@
 namespace qlp::app {
 
 enum class ColorMode : std::uint8_t { automatic, always, never };
-enum class ExportFormat : std::uint8_t { torch, torch_json, accelerate, deepspeed, runner, job };
+enum class ExportFormat : std::uint8_t {
+  torch,
+  torch_json,
+  accelerate,
+  deepspeed,
+  runner,
+  job,
+  slurm,
+  kubernetes,
+  htcondor
+};
 enum class CheckpointFormat : std::uint8_t { plain, bnb_4bit, gptq, awq };
 enum class EnvAction : std::uint8_t { create, list };
 
@@ -32,12 +42,15 @@ inline constexpr std::array<EnumName<app::ColorMode>, 3> kEnumNames<app::ColorMo
     {app::ColorMode::never, "never"},
 }};
 template <>
-inline constexpr std::array<EnumName<app::ExportFormat>, 5> kEnumNames<app::ExportFormat>{{
+inline constexpr std::array<EnumName<app::ExportFormat>, 8> kEnumNames<app::ExportFormat>{{
     {app::ExportFormat::torch, "torch"},
     {app::ExportFormat::accelerate, "accelerate"},
     {app::ExportFormat::deepspeed, "deepspeed"},
     {app::ExportFormat::runner, "runner"},
     {app::ExportFormat::job, "job"},
+    {app::ExportFormat::slurm, "slurm"},
+    {app::ExportFormat::kubernetes, "kubernetes"},
+    {app::ExportFormat::htcondor, "htcondor"},
 }};
 template <>
 inline constexpr std::array<EnumName<app::CheckpointFormat>, 4> kEnumNames<app::CheckpointFormat>{{

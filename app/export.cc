@@ -7,12 +7,14 @@
 #include "report/export_accelerate.h"
 #include "report/export_deepspeed.h"
 #include "report/export_runner.h"
+#include "report/export_scheduler.h"
 #include "report/export_torch.h"
 
 namespace qlp::app {
 namespace {
 
-Result<std::string> exported(const JobSpec& job, const NamedPlan& plan, ExportFormat format) {
+/// `report` is of this plan alone; a job is written without either.
+Result<std::string> exported(const JobSpec& job, const NamedPlan& plan, const Report& report, ExportFormat format) {
   switch (format) {
     case ExportFormat::accelerate:
       return accelerate_config(job, plan);
@@ -20,10 +22,16 @@ Result<std::string> exported(const JobSpec& job, const NamedPlan& plan, ExportFo
       return deepspeed_config(plan);
     case ExportFormat::runner:
       return runner_job(job, plan);
-    case ExportFormat::job:
-      return to_yaml(job);
+    case ExportFormat::slurm:
+      return scheduler_request(Scheduler::slurm, report);
+    case ExportFormat::kubernetes:
+      return scheduler_request(Scheduler::kubernetes, report);
+    case ExportFormat::htcondor:
+      return scheduler_request(Scheduler::htcondor, report);
     case ExportFormat::torch:
       return torch_lists(job, plan);
+    case ExportFormat::job:
+      return to_yaml(job);
     case ExportFormat::torch_json:
       break;
   }
@@ -46,7 +54,7 @@ ExitCode run_command(const ExportArguments& arguments) {
   if (!document) return ExitCode::bad_input;
   show_diagnostics(document->notes, common);
   if (arguments.format == ExportFormat::job) {  // all of it, whatever its plans come to
-    write_result(arguments.output.value_or("-"), to_yaml(document->job));
+    write_result(arguments.output.value_or("-"), *exported(document->job, {}, {}, ExportFormat::job));
     return ExitCode::fits;
   }
   const NamedPlan plan = plan_in_question(document->job);
@@ -59,7 +67,7 @@ ExitCode run_command(const ExportArguments& arguments) {
     return ExitCode::nothing_fits;
   }
   const ExportFormat format = common.json ? ExportFormat::torch_json : arguments.format;
-  const auto text = exported(document->job, plan, format);
+  const auto text = exported(document->job, plan, report, format);
   if (!text) {
     show_diagnostics(text.error(), common);
     return ExitCode::nothing_fits;

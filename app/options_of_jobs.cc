@@ -107,7 +107,8 @@ CLI::App& add_command(CLI::App& root, ExportArguments& a) {
                            "torch: what becomes of each parameter, as Python lists, with --json as JSON [torch];\n"
                            "accelerate: for accelerate launch --config_file; deepspeed: DeepSpeed's JSON;\n"
                            "runner: job and plan for scripts/torch_runner.py;\n"
-                           "job: the job itself as a job file, with every default, of a file of another tool too")
+                           "job: the job itself as a job file, with every default, of a file of another tool too;\n"
+                           "slurm, kubernetes, htcondor: what it takes, as a request to that scheduler")
       ->type_name("FORMAT")
       ->group("Output");
   command.add_option("-o,--output", a.output, "Write to this file, instead of stdout")

@@ -72,6 +72,11 @@ class Cli(unittest.TestCase):
         for command in COMMANDS:
             self.assertGreaterEqual(run(command, "--help").stdout.count(f"  qlora-plan {command}"), 2, command)
 
+    def test_request_to_a_scheduler(self):
+        result = run("export", JOB, "--to", "slurm", "-q")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("#SBATCH --gpus-per-node=", result.stdout)
+
     def test_search(self):
         result = run("search", JOB, "--for", "seq_len", "--most", "192", "--json")
         self.assertEqual(result.returncode, 0, result.stderr)
