@@ -62,6 +62,11 @@ class TracedPrograms(unittest.TestCase):
         self.assertEqual(self.phases(report)[:6],
                          ["load", "prepare", "micro1.forward", "micro1.backward", "step1.optimizer", "step1.zero_grad"])
 
+    def test_a_backward_pass_on_the_host_is_no_part_of_training(self):
+        phases = self.phases(self.ran([], "tried.py"))
+        self.assertEqual(phases[:3], ["load", "prepare", "micro1.forward"])
+        self.assertEqual(len([name for name in phases if name.endswith(".backward")]), 2)
+
     def test_steps_end_the_program(self):
         report = self.ran(["--steps", "1"], "plain.py")
         self.assertIn("step1.optimizer", self.phases(report))

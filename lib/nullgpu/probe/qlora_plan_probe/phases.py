@@ -84,9 +84,10 @@ class Phases:
             end_now("steps")
 
     # ---- training ----------------------------------------------------------------------------------------------
-    def _training_forward(self, module, _inputs=None):
-        """Before the outermost module runs for the first time."""
-        if module.training and torch.is_grad_enabled() and self._here():
+    def _training_forward(self, module, inputs=()):
+        """Before the outermost module of the device runs for the first time."""
+        if module.training and torch.is_grad_enabled() and self._here() \
+                and _on_device((inputs, next(module.parameters(), None))):
             self._first_forward()
             self._remove_first.remove()
 
@@ -95,7 +96,7 @@ class Phases:
 
     def _backward(self, old):
         def backward(*arguments, **options):
-            if self._in_backward or not self._here() or _is_traced(arguments):
+            if self._in_backward or not self._here() or _is_traced(arguments) or not _on_device(arguments):
                 return old(*arguments, **options)
             self._stop_if_done()
             self._first_forward()
@@ -260,6 +261,12 @@ class Phases:
     def _hook_deepspeed(self, engine):
         replace(engine.DeepSpeedEngine, "step", self._engine_step)
         replace(engine.DeepSpeedEngine, "backward", self._backward)
+
+
+def _on_device(things):
+    """Whether one of them is a tensor of the device: libraries try out what they can do on the host, when they begin."""
+    return any(_on_device(thing) if isinstance(thing, (list, tuple)) else isinstance(thing, torch.Tensor) and thing.is_cuda
+               for thing in things)
 
 
 def _is_traced(arguments):
