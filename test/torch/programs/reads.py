@@ -77,3 +77,12 @@ assert gone.tolist() == [5, 6, 7]
 del gone
 drawn = torch.randint(0, 10, (3,), device=device)
 assert drawn.data_ptr() == place and drawn.tolist() == [1, 1, 1]
+
+# Text is generated until all sequences have ended, at the latest when they have a length.
+running, length = torch.ones(4, dtype=torch.long, device="cuda"), 0
+while running.max() != 0:
+    length += 1
+    token = torch.multinomial(torch.rand(4, 8, device="cuda"), 1).squeeze(1)
+    ended = torch.full((4,), length >= 6, dtype=torch.bool, device="cuda") | torch.isin(token, torch.tensor([2], device="cuda"))
+    running = running & ~ended
+assert length == 6, length

@@ -135,8 +135,8 @@ class Answers:
         return int(self._answer("int", operation, 1))
 
     def _compare(self, operation, value):
-        if value and operation in ("lt", "le", "gt", "ge"):
-            value = not self._in_loop()
+        if (value or operation == "eq") and self._in_loop():
+            value = not value
         return self._answer("compare", operation, value)
 
     def phase_over(self, _name):

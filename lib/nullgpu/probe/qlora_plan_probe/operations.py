@@ -42,6 +42,10 @@ logical_not_.default out, neg_.default out, cumsum_.default out, tril_.default o
 scatter_.src src_out, scatter_.value value_out, scatter_add_.default out
 """
 
+# With an operand that is this throughout, the result is as well, whatever the others are: so generated text ends at its
+# greatest length, though nobody knows where it would have ended before.
+_ABSORBING = {"bitwise_or": True, "logical_or": True, "bitwise_and": False, "logical_and": False, "mul": False}
+
 _DRAWN = ("random_", "random_.to", "random_.from", "bernoulli_.float", "bernoulli_.Tensor", "normal_", "uniform_",
           "exponential_", "log_normal_", "geometric_", "cauchy_")
 
@@ -143,6 +147,19 @@ class Operations:
         arguments = [known(argument) for argument in arguments]
         return None if unknown else operation(*arguments, **options)
 
+    def _absorbed(self, name, operands):
+        """What the operation comes to where one operand alone decides it, else None."""
+        absorbing = _ABSORBING.get(name)
+        for operand in operands if absorbing is not None else ():
+            value = self._values.of(operand) if isinstance(operand, torch.Tensor) else operand
+            if value is None or name == "bitwise_or" and _promoted(operands) is not torch.bool:
+                continue
+            value = value.value if isinstance(value, Uniform) else value
+            truths = value.bool() if isinstance(value, torch.Tensor) else made.tensor(bool(value))
+            if truths.numel() and bool((truths == absorbing).all()):
+                return Uniform(absorbing)
+        return None
+
     def _all_the_same(self, tensors):
         """What all elements of all of them are, if that is one."""
         values = [self._values.of(tensor) for tensor in tensors]
@@ -162,6 +179,8 @@ class Operations:
             out = variant(*arguments, **options, out=made.empty(0, dtype=dtype, device=_device(arguments)))
             if out.numel() and not out.is_floating_point() and not out.is_complex():
                 value = self._by_element(operation, arguments, options)
+                if value is None:
+                    value = self._absorbed(name, operands)
                 if value is not None:
                     self._values.put(out, value)
             return out
@@ -197,6 +216,8 @@ class Operations:
         def run(tensor, *others, **options):
             arguments = variant.operands((tensor, *others))
             value = self._on_host(operation, arguments, options) if is_small(tensor) else None
+            if value is None and not tensor.is_floating_point() and not tensor.is_complex():
+                value = self._absorbed(functional.__name__, arguments)
             variant(*arguments, **options, out=tensor)
             self._values.put(tensor, value)
             return tensor
