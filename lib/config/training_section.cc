@@ -16,16 +16,13 @@ constexpr std::int64_t kMostSteps = 64;
 constexpr std::string_view kGaLore =
     "its projections are singular value decompositions, and what cuSOLVER takes for them is not known";
 constexpr std::string_view kTargets = "optim_target_modules is not planned yet";
-constexpr std::string_view kCompiled = "torchao compiles its step, and what the kernels take is not worked out yet";
 constexpr std::string_view kFusedBackward = "it updates within the backward pass, which is not planned yet";
-constexpr std::array<NotSupported, 19> kOtherOptimizers{{
+constexpr std::array<NotSupported, 17> kOtherOptimizers{{
     {"adamw_hf", "transformers has dropped its own AdamW; take adamw_torch"},
     {"adamw_apex_fused", "NVIDIA Apex is not planned"},
     {"adamw_torch_xla", "it is for TPUs"},
     {"adamw_torch_npu_fused", "it is for Ascend NPUs"},
     {"adamw_anyprecision", "torchdistx is not planned"},
-    {"adamw_torch_8bit", kCompiled},
-    {"adamw_torch_4bit", kCompiled},
     {"galore_adamw", kGaLore},
     {"galore_adamw_8bit", kGaLore},
     {"galore_adafactor", kGaLore},

@@ -24,7 +24,9 @@ class Refusals {
 bool computes(const OptimizerKind& kind) {
   // radam trains nothing in its first five steps (silent_sgd_phase)
   const auto* free = std::get_if<ScheduleFree>(&kind);
-  return !free || free->base != ScheduleFree::Base::radam;
+  // and no kernel packs two codes in a byte.
+  const auto* torchao = std::get_if<Torchao>(&kind);
+  return (!free || free->base != ScheduleFree::Base::radam) && (!torchao || torchao->bits == 8);
 }
 
 /// Whose arithmetic no kernel has.

@@ -21,7 +21,7 @@ void check_dtensors(const NamedOptimizer& optimizer, Diagnostics& refusals) {
                                "bitsandbytes' optimizers do not take the DTensors that are trained here: 'Operator "
                                "bitsandbytes.optimizer_update_32bit.default does not have a sharding strategy "
                                "registered' (bitsandbytes 1633)",
-                               key_path, "take adamw_torch, or an fsdp1 plan"));
+                               key_path, "take adamw_torch_8bit (torchao's), adamw_torch, or an fsdp1 plan"));
   if (std::holds_alternative<Adafactor>(optimizer.kind))
     refusals.push_back(refusal("adafactor-on-dtensor",
                                "transformers' Adafactor adds the DTensors that are trained here to plain tensors: "
@@ -32,8 +32,9 @@ void check_dtensors(const NamedOptimizer& optimizer, Diagnostics& refusals) {
 /// The gradient of a cut embedding is that of the whole table until the optimizer uses it. torch's optimizers take its
 /// part for each operation; these write into it.
 void check_tensor_parallel(const NamedOptimizer& optimizer, Diagnostics& refusals) {
-  const bool writes =
-      std::holds_alternative<ScheduleFree>(optimizer.kind) || std::holds_alternative<StableAdamW>(optimizer.kind);
+  const bool writes = std::holds_alternative<ScheduleFree>(optimizer.kind) ||
+                      std::holds_alternative<StableAdamW>(optimizer.kind) ||
+                      std::holds_alternative<Torchao>(optimizer.kind);
   if (!refusals.empty() || !writes) return;
   refusals.push_back(refusal("optimizer-under-tp",
                              "what this optimizer does with the gradient of a cut embedding is not worked out yet",
@@ -56,6 +57,14 @@ void check_tried(const NamedOptimizer& optimizer, Diagnostics& refusals) {
         refusal("stable-adamw-sharded",
                 "what the Triton kernels of StableAdamW do with sharded parameters is not worked out yet",
                 std::string(kKey), "take adamw_torch, or plan single or ddp"));
+}
+
+/// Not seen under DeepSpeed, which hands it flat partitions.
+void check_under_zero(const NamedOptimizer& optimizer, Diagnostics& refusals) {
+  if (std::holds_alternative<Torchao>(optimizer.kind))
+    refusals.push_back(refusal("torchao-under-zero",
+                               "what torchao's compiled steps take under DeepSpeed is not worked out yet",
+                               std::string(kKey), "take adamw_torch or adamw_8bit, or an fsdp plan"));
 }
 
 /// The sums are made like the original parameters, which see the flat parameter in float32 at the first pass only.
@@ -147,6 +156,7 @@ Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const 
   }
   if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
     check_tried(job.training.optimizer, refusals);
+  if (std::holds_alternative<Zero>(plan)) check_under_zero(job.training.optimizer, refusals);
   check_gradients(job, plan, stack, refusals);
   check_muon(job, plan, stack, refusals);
   check_stack(job.training.optimizer, stack, refusals);

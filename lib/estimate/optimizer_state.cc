@@ -77,6 +77,21 @@ OptimizerState of(const Bitsandbytes& kind, const OptimizerBehaviour& behaviour,
   return state;
 }
 
+/// Two averages: codes, a scale for each block and the values of the codes, where the elements fill enough blocks.
+OptimizerState of(const Torchao& kind, std::span<const TrainedShape> trained) {
+  constexpr std::int64_t kSmallest = 4096, kBlock = 256;
+  OptimizerState state;
+  for (const TrainedShape& tensor : trained) {
+    const std::int64_t numel = tensor.numel();
+    const bool small = numel >= kSmallest && numel % kBlock == 0;
+    const Bytes codes = bytes_of(numel / (8 / kind.bits), DType::uint8);
+    const Bytes one =
+        small ? codes + floats(numel / kBlock) + floats(std::int64_t{1} << kind.bits) : bytes_of(numel, tensor.dtype);
+    state.allocated += one + one;
+  }
+  return state;
+}
+
 }  // namespace
 
 OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehaviour& behaviour,
@@ -95,6 +110,7 @@ OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehavio
           [&](const ScheduleFree& free) { return copies(trained, free.base == ScheduleFree::Base::sgd ? 1 : 2); },
           [&](const StableAdamW& stable) { return of(stable, trained); },
           [&](const Muon&) { return copies(trained, 1); },
+          [&](const Torchao& torchao) { return of(torchao, trained); },
       },
       kind);
 }

@@ -59,8 +59,14 @@ struct Muon {
   friend bool operator==(const Muon&, const Muon&) = default;
 };
 
+/// torchao.optim.{AdamW8bit, AdamW4bit}, with the Trainer's blocks of 256 elements
+struct Torchao {
+  int bits = 8;
+  friend bool operator==(const Torchao&, const Torchao&) = default;
+};
+
 using OptimizerKind =
-    std::variant<AdamW, Sgd, Adagrad, RmsProp, Adafactor, Bitsandbytes, ScheduleFree, StableAdamW, Muon>;
+    std::variant<AdamW, Sgd, Adagrad, RmsProp, Adafactor, Bitsandbytes, ScheduleFree, StableAdamW, Muon, Torchao>;
 
 /// What differs between library versions.
 struct OptimizerBehaviour {

@@ -106,5 +106,6 @@ std::unique_ptr<Optimizer> make_bitsandbytes(const Bitsandbytes& kind, std::vect
 std::unique_ptr<Optimizer> make_schedule_free(const ScheduleFree& kind, std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_stable_adamw(std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_muon(std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_torchao(const Torchao& kind, std::vector<ParameterGroup> groups);
 
 }  // namespace qlp

@@ -95,3 +95,13 @@ TEST_CASE("estimate/optimizer_rules: on the host, torch's plain ones only") {
     CHECK(check_optimizer(job, plan, StackProfile(job.stack)).empty() == runs);
   }
 }
+
+// As run with torchao 0.18 on torch 2.14.1, transformers 5.24.0.
+TEST_CASE("estimate/optimizer_rules: torchao's take DTensors") {
+  JobSpec job = small_lora_job(small_model(Family::llama));
+  for (const char* optimizer : {"adamw_torch_8bit", "adamw_torch_4bit"}) {
+    for (const char* plan : {"single", "ddp", "fsdp1-full-shard", "fsdp2"})
+      CHECK(refused(job, optimizer, plan).empty());
+    CHECK(refused(job, optimizer, "zero2") == "torchao-under-zero");
+  }
+}

@@ -1,0 +1,89 @@
+// torchao/optim/adam.py, subclass_8bit.py, subclass_4bit.py, quant_utils.py; torchao 0.18 on torch 2.8 and 2.14.
+#include "optim/optimizer_state.h"
+#include "quant/codes.h"
+#include "tensor/compute.h"
+
+namespace qlp {
+namespace {
+
+constexpr std::int64_t kBlock = 256;         // block_size of the Trainer (trainer_optimizer.py, _get_torchao_optimizer)
+constexpr std::int64_t kMinElements = 4096;  // _new_buffer
+
+/// One average: in few bits, with a scale for each block and the values that codes stand for, or like the parameter.
+struct Average {
+  Tensor codes, scale, qmap;
+};
+struct TorchaoState {
+  Average exp_avg, exp_avg_sq;
+  std::int64_t steps = 0;
+};
+
+class TorchaoOptimizer final : public StatefulOptimizer<TorchaoState> {
+ public:
+  TorchaoOptimizer(const Torchao& kind, std::vector<ParameterGroup> groups)
+      : StatefulOptimizer(std::move(groups)), bits_(kind.bits) {}
+
+ private:
+  void step_group(Context& ctx, const std::vector<Entry>& entries) override {
+    for (const auto& [parameter, state] : entries) {
+      if (!state->exp_avg.codes.defined()) {
+        state->exp_avg = new_buffer(ctx, *parameter, true);
+        state->exp_avg_sq = new_buffer(ctx, *parameter, false);
+      }
+      update(ctx, *parameter, *state);
+    }
+  }
+
+  static bool is_quantized(const Tensor& parameter) {
+    return parameter.numel() >= kMinElements && parameter.numel() % kBlock == 0;
+  }
+
+  Average new_buffer(Context& ctx, const Tensor& parameter, bool is_signed) const {
+    if (!is_quantized(parameter)) return {.codes = state_like(ctx, parameter), .scale = {}, .qmap = {}};
+    Average average;
+    average.codes = bits_ == 8 ? state_of(ctx, parameter.shape(), DType::uint8)
+                               : state_of(ctx, {parameter.numel() / 2}, DType::uint8);
+    average.scale = state_of(ctx, {parameter.numel() / kBlock}, DType::float32);
+    average.qmap = state_of(ctx, {std::int64_t{1} << bits_}, DType::float32);
+    if (bits_ == 8) upload(ctx, average.qmap, dynamic_values(is_signed));
+    return average;
+  }
+
+  /// single_param_adam, compiled: one kernel, but that codes of 4 bits are packed two by two when all are there.
+  /// (When it compiles kernels, Inductor also times some of them, and clears the cache of the GPU by a tensor of that
+  /// size; not planned.)
+  void update(Context& ctx, const Tensor& parameter, TorchaoState& state) const {
+    ++state.steps;
+    if (bits_ == 4 && is_quantized(parameter)) pack(ctx, parameter.numel());
+    Kernels* const kernels = ctx.kernels(parameter);
+    if (!kernels) return;
+    const AdamWNumbers numbers{.lr = lr(), .step = state.steps};
+    const Array weights = array_of(parameter), grad = array_of(grad_of(parameter));
+    const auto &first = state.exp_avg, &second = state.exp_avg_sq;
+    if (is_quantized(parameter))
+      kernels->adamw_8bit(ctx.stream, weights, grad, array_of(first.codes),
+                          {array_of(first.scale), array_of(first.qmap), kBlock}, array_of(second.codes),
+                          {array_of(second.scale), array_of(second.qmap), kBlock}, numbers);
+    else
+      kernels->adamw(ctx.stream, weights, grad, array_of(first.codes), array_of(second.codes), numbers);
+  }
+
+  /// Of both averages the scales, the scaled values in float32, and the codes in int64.
+  static void pack(Context& ctx, std::int64_t numel) {
+    const auto buffer = [&](std::int64_t count, DType dtype) { return empty(ctx, {count}, dtype, Op::quantize_4bit); };
+    Tensor scale1 = buffer(numel / kBlock, DType::float32), scale2 = buffer(numel / kBlock, DType::float32);
+    Tensor values1 = buffer(numel, DType::float32), values2 = buffer(numel, DType::float32);
+    Tensor codes1 = buffer(numel, DType::int64), codes2 = buffer(numel, DType::int64);
+    for (Tensor* done : {&values1, &codes1, &scale1, &values2, &codes2, &scale2}) *done = {};
+  }
+
+  int bits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_torchao(const Torchao& kind, std::vector<ParameterGroup> groups) {
+  return std::make_unique<TorchaoOptimizer>(kind, std::move(groups));
+}
+
+}  // namespace qlp
