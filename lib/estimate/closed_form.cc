@@ -230,8 +230,8 @@ Bytes quant_state(const JobSpec& job, const Weights& weights, const QuantBehavio
 }
 
 /// Of the decoder's rotary module, or of those of all layers: inv_freq, in newer models what it was at first, in older
-/// ones tables of all positions; and the factor of Gemma's embedding. FSDP1 casts all of them, but not the second set
-/// of frequencies that longrope keeps.
+/// ones tables of all positions; and the factor of Gemma's embedding. FSDP1 casts all of them, but not the frequencies
+/// that longrope picks: a second set, before 5.0 in the place of the buffer that the module was made with.
 Bytes buffers(const JobSpec& job, const StackProfile& stack, const std::optional<DType>& cast) {
   const ModelBehaviour model = stack.model(job.model.family);
   const RotaryBehaviour& rotary = model.rotary;
@@ -242,9 +242,10 @@ Bytes buffers(const JobSpec& job, const StackProfile& stack, const std::optional
   const std::int64_t frequencies = modules * (rotary.keeps_original ? 2 : 1) * (width / 2);
   const std::int64_t tables = rotary.keeps_tables ? modules * 2 * job.model.max_position_embeddings * width : 0;
   const std::int64_t factors = job.model.family == Family::gemma2 && model.embedding_scales_itself ? 1 : 0;
-  const bool second_set = job.model.rope == RopeKind::longrope && rotary.keeps_original;
-  return bytes_of(frequencies, cast.value_or(DType::float32)) + bytes_of(tables + factors, cast.value_or(job.dtype)) +
-         bytes_of(second_set ? width / 2 : 0, DType::float32);
+  const bool picks = job.model.rope == RopeKind::longrope;
+  const DType of_first = picks && !rotary.keeps_original ? DType::float32 : cast.value_or(DType::float32);
+  return bytes_of(frequencies, of_first) + bytes_of(tables + factors, cast.value_or(job.dtype)) +
+         bytes_of(picks && rotary.keeps_original ? width / 2 : 0, DType::float32);
 }
 
 /// Of the thread that runs the forward pass and of that of the backward pass (CublasHandlePool.cpp).
@@ -293,7 +294,8 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
                           const Flat flat(job, fsdp1, rank, stack);
                           flat.add(weights, held);
                           cast_buffers = flat.buffer_dtype();
-                          if (job.training.max_grad_norm > 0 || stack.always_works_out_norm())
+                          const bool clips = job.training.max_grad_norm > 0 || stack.always_works_out_norm();
+                          if (clips && stack.fsdp1_keeps_zero_scalar())
                             of(held, Category::workspace) += bytes_of(1, DType::float32);
                         },
                         [&](const Fsdp2& fsdp2) { ByRows(job, fsdp2, rank, stack).add(weights, held); },

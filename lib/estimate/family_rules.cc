@@ -8,10 +8,21 @@
 namespace qlp {
 
 Diagnostics check_family(const JobSpec& job, const StackProfile& stack) {
-  if (stack.knows(job.model.family)) return {};
-  return {refusal("family-not-in-stack",
-                  "this transformers does not recognize the architecture " + std::string(name_of(job.model.family)),
-                  "stack.transformers", to_string(StackProfile::first_with(job.model.family)) + " or newer")};
+  const ModelSpec& model = job.model;
+  Diagnostics found;
+  if (!stack.knows(model.family))
+    found.push_back(
+        refusal("family-not-in-stack",
+                "this transformers does not recognize the architecture " + std::string(name_of(model.family)),
+                "stack.transformers", to_string(StackProfile::first_with(model.family)) + " or newer"));
+  else if (model.rope == RopeKind::longrope && stack.leaves_longrope_on_host() &&
+           job.training.seq_len <= model.original_max_position_embeddings.value_or(model.max_position_embeddings))
+    found.push_back(
+        refusal("longrope-on-host",
+                "this transformers leaves the rotary frequencies of short batches on the host: 'Expected all "
+                "tensors to be on the same device, but found at least two devices, cpu and cuda:0'",
+                "stack.transformers", "4.48.3 or newer"));
+  return found;
 }
 
 }  // namespace qlp

@@ -104,14 +104,12 @@ void check_no_shard(const JobSpec& job, const Fsdp1& plan, const StackProfile& s
 
 /// bitsandbytes puts a parameter of its own in the place of the one that FSDP has set (nn/modules.py,
 /// fix_4bit_weight_quant_state_from_module). Where parameters stay whole between the passes, the check for changed ones
-/// stops at it (_flat_param.py, _writeback_orig_params): not where the pass runs without gradients within the hooks.
-void check_kept_whole(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack, Diagnostics& refusals) {
+/// stops at it (_flat_param.py, _writeback_orig_params), under either kind of checkpointing (seen in torch 2.4, 2.8,
+/// 2.14).
+void check_kept_whole(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
   if (!job.quantization || !plan.use_orig_params || !shards(job, plan) ||
       reshards_after_forward(plan.sharding_strategy))
     return;
-  const bool without_gradients =
-      job.training.gradient_checkpointing == GradientCheckpointing::reentrant && !stack.layers_checkpoint_themselves();
-  if (without_gradients) return;
   refusals.push_back(refusal("fsdp1-4bit-kept-whole",
                              "FSDP1 that keeps parameters whole until the backward pass stops at 4-bit weights: 'FSDP "
                              "does not support changing the parameters between forward and backward'",
@@ -173,7 +171,7 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   Diagnostics refusals;
   if (job.quantization) check_quantized(job, refusals);
   check_no_shard(job, plan, stack, refusals);
-  check_kept_whole(job, plan, stack, refusals);
+  check_kept_whole(job, plan, refusals);
   check_nodes(job, plan, refusals);
   check_accumulation(job, plan, stack, refusals);
   if (job.training.saves_model && !shards(job, plan))
@@ -205,6 +203,7 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   options.wrap_policy = plan.auto_wrap_policy.value_or(WrapPolicy::transformer_based_wrap);
   options.min_num_params = plan.min_num_params;
   options.syncs_module_states = loading_under(job, plan) == Loading::rank0;
+  options.keeps_zero_scalar = stack.fsdp1_keeps_zero_scalar();
   options.records_collectives = stack.collectives_have_own_stream();
   return options;
 }

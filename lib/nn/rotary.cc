@@ -100,13 +100,17 @@ void RotaryEmbedding::look_at_length(Context& ctx) {
   Tensor last = empty(ctx, {}, DType::int64, Op::max);
   const Tensor length = empty(ctx, {}, DType::int64, Op::add);
   last.reset();
-  if (!behaviour_.keeps_original) return scratch(ctx, 1, Op::ne);
-  // Both sets of frequencies are at hand, and one is picked and copied over the buffer (5.0 on).
+  if (!behaviour_.keeps_original) scratch(ctx, 1, Op::ne);
   const Shape frequencies{shape_.width / 2};
-  if (!long_inv_freq_.defined()) {
+  if (!picked_inv_freq_.defined()) {
     const Scoped category(ctx.category, Category::parameters);
-    long_inv_freq_ = empty(ctx, frequencies, DType::float32, Op::buffer);
+    picked_inv_freq_ = empty(ctx, frequencies, DType::float32, Op::buffer);
   }
+  if (!behaviour_.keeps_original) {
+    inv_freq_ = picked_inv_freq_;  // register_buffer: in the place of one that FSDP1 or DeepSpeed may have cast
+    return;
+  }
+  // Both sets of frequencies are at hand, and one is picked and copied over the buffer (5.0 on).
   const Tensor longer = empty(ctx, {}, DType::boolean, Op::ne);
   const Tensor picked = empty(ctx, frequencies, DType::float32, Op::where);
 }

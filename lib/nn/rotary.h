@@ -45,7 +45,8 @@ class RotaryEmbedding final : public Module {
   RotaryBehaviour behaviour_;
   bool by_mul_, scales_late_, liger_;
   Tensor inv_freq_, original_inv_freq_, cos_, sin_;
-  Tensor long_inv_freq_;  ///< longrope's, from the first pass on; no buffer
+  Tensor
+      picked_inv_freq_;  ///< longrope's, from the first pass on: before 5.0 what comes from the host, then the long set
 };
 
 struct Rotated {

@@ -108,6 +108,11 @@ class StackProfile {
   bool honours_sync_each_batch() const {
     return v_.transformers >= Version{5, 0, 0} || v_.transformers < Version{4, 46, 0};
   }
+  /// longrope's frequencies for short batches stay on the host, where the first pass meets them. transformers
+  /// modeling_phi3.py, _longrope_frequency_update: from 4.48.0, mended in 4.48.3.
+  bool leaves_longrope_on_host() const {
+    return v_.transformers >= Version{4, 48, 0} && v_.transformers < Version{4, 48, 3};
+  }
   /// The loss that is added up is divided by the accumulation steps. transformers trainer.py, until 4.45.
   bool divides_reported_loss() const { return v_.transformers < Version{4, 46, 0}; }
   /// The norm of the gradients is worked out where nothing is clipped too, by clipping at infinity. transformers
@@ -134,6 +139,9 @@ class StackProfile {
   /// FSDP1 writes changed parameters back under NO_SHARD too: so in torch 2.14, not in 2.8 (_flat_param.py,
   /// pytorch/pytorch 154369).
   bool fsdp1_flattens_written_back() const { return v_.torch >= Version{2, 9, 0}; }
+  /// FSDP1's clip_grad_norm_ keeps a zero for units without gradients: so in torch 2.8, not in 2.4
+  /// (fully_sharded_data_parallel.py, _zero_scalar).
+  bool fsdp1_keeps_zero_scalar() const { return v_.torch >= Version{2, 5, 0}; }
   /// FSDP1's clip_grad_norm_ takes gradients of one dtype only; seen in torch 2.8, not in 2.14
   /// (fully_sharded_data_parallel.py, _get_grad_norm).
   bool fsdp1_clips_one_dtype() const { return v_.torch < Version{2, 9, 0}; }

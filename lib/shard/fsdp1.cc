@@ -63,7 +63,7 @@ CausalLmOutput Fsdp1Runtime::forward(Context& ctx, CausalLm& model, const Tensor
 }
 
 Tensor Fsdp1Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm) {
-  if (!zero_scalar_.defined()) {
+  if (options_.keeps_zero_scalar && !zero_scalar_.defined()) {
     const Scoped category(ctx.category, Category::workspace);
     zero_scalar_ = empty(ctx, {}, DType::float32, Op::zeros);
   }

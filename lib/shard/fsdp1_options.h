@@ -51,6 +51,8 @@ struct Fsdp1Options {
   bool outputs_to_fp32 = false;
   /// PEFT's fsdp_auto_wrap_policy: modules without children whose weight is trained are units of their own.
   bool wraps_trained_leaves = false;
+  /// clip_grad_norm_ makes a zero once and keeps it (fully_sharded_data_parallel.py, _zero_scalar).
+  bool keeps_zero_scalar = true;
   /// Collectives run on a stream of NCCL, on which their tensors are recorded (torch before 2.8).
   bool records_collectives = false;
 };

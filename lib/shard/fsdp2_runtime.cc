@@ -1,11 +1,13 @@
 #include "shard/fsdp2_runtime.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
 #include "autograd/node.h"
 #include "optim/clip_grad_norm.h"
 #include "optim/mesh_norm.h"
+#include "optim/weight_decay.h"
 #include "shard/fsdp2_units.h"
 #include "tensor/collective.h"
 #include "tensor/compute.h"
@@ -25,6 +27,24 @@ std::vector<Tensor> placeholders(Context& ctx, CausalLm& model, bool copies) {
       out.push_back(empty(ctx, copies ? parameter->tensor.shape() : Shape{1}, parameter->tensor.dtype(), Op::empty));
     }
   return out;
+}
+
+/// The order in which accelerate lets go of the whole parameters: the state dict goes with the frame of
+/// fsdp2_prepare_model (fsdp_utils.py), after it what its variables name: embedding and head, where these have units of
+/// their own; last the parameter that the loop over the optimizer ended at (accelerator.py, _prepare_fsdp2).
+std::vector<Parameter*> order_of_release(CausalLm& model, bool names_tables) {
+  std::vector<Parameter*> order, tables, decaying, others;
+  const Parameter &embedding = model.parts().embedding->weight(), &head = model.parts().head->weight();
+  for (Parameter* parameter : model.parameters()) {
+    (names_tables && (parameter == &embedding || parameter == &head) ? tables : order).push_back(parameter);
+    if (parameter->trainable) (has_weight_decay(*parameter, false) ? decaying : others).push_back(parameter);
+  }
+  order.insert(order.end(), tables.begin(), tables.end());
+  const auto& last_group = others.empty() ? decaying : others;
+  if (last_group.empty()) return order;
+  const auto last = std::find(order.begin(), order.end(), last_group.back());
+  std::rotate(last, last + 1, order.end());
+  return order;
 }
 
 /// parameter.data = parameter.data.to(torch.float32)
@@ -60,7 +80,8 @@ void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
   if (preparation_.upcast == Fsdp2Upcast::trained_parameters) upcast_trained(ctx, model);
   const std::vector<Tensor> clones = with_clones(ctx, model);
   move_ignored(ctx, model);
-  fully_shard_.begin(model, [&](const Parameter& parameter) { return ignores(parameter); });
+  fully_shard_.begin(order_of_release(model, preparation_.splits_root),
+                     [&](const Parameter& parameter) { return ignores(parameter); });
   {
     const Scoped place(ctx.place, preparation_.loads_state_dict ? Place::meta : ctx.place);
     shard_units(ctx, model);
@@ -74,7 +95,7 @@ void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
 
 /// A tied head is not in the unit of the embedding: the root gathers the table once more.
 void Fsdp2Runtime::adopt_units(Context& ctx, CausalLm& model) {
-  fully_shard_.begin(model, [](const Parameter&) { return false; });
+  fully_shard_.begin(order_of_release(model, false), [](const Parameter&) { return false; });
   const auto units = fsdp2_units_at_load(model, preparation_.reshard_after_forward);
   CausalLmParts& parts = model.parts();
   if (&parts.embedding->weight() == &parts.head->weight()) {

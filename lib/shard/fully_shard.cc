@@ -7,8 +7,9 @@
 
 namespace qlp {
 
-void FullyShard::begin(Module& root, const std::function<bool(const Parameter&)>& ignored) {
-  for (const Parameter* parameter : root.parameters()) {
+void FullyShard::begin(std::vector<Parameter*> parameters, const std::function<bool(const Parameter&)>& ignored) {
+  let_go_ = std::move(parameters);
+  for (const Parameter* parameter : let_go_) {
     whole_[parameter] = parameter->tensor;
     if (ignored(*parameter)) ignored_.insert(parameter);
   }
@@ -73,7 +74,8 @@ void FullyShard::add_state(const std::vector<Module*>& modules, std::vector<Fsdp
 }
 
 void FullyShard::end(Module& root) {
-  whole_.clear();
+  for (const Parameter* parameter : let_go_) whole_.erase(parameter);
+  let_go_.clear();
   root.visit([&](Module& module) {
     const auto found = state_of_.find(&module);
     if (found == state_of_.end()) return;

@@ -24,8 +24,9 @@ class FullyShard {
   const Fsdp2Options& options() const { return shared_.options; }
   const Fsdp2Options& of_experts() const { return shared_.of_experts; }
 
-  /// The parameters of `root` as they are now; those that `ignored` says yes to are left alone.
-  void begin(Module& root, const std::function<bool(const Parameter&)>& ignored);
+  /// `parameters` of the root as they are now, in the order in which end() lets go of them; those that `ignored` says
+  /// yes to are left alone.
+  void begin(std::vector<Parameter*> parameters, const std::function<bool(const Parameter&)>& ignored);
   /// A parameter as it was then, until end().
   const Tensor& whole(const Parameter& parameter) const { return whole_.at(&parameter); }
   /// One group of all parameters below `modules` that no earlier call has taken. A parameter that is shared with an
@@ -61,6 +62,7 @@ class FullyShard {
   std::vector<std::unique_ptr<Fsdp2State>> states_;
   std::unordered_map<const Module*, Fsdp2State*> state_of_;
   std::unordered_map<const Parameter*, Tensor> whole_;
+  std::vector<Parameter*> let_go_;                              ///< the order of whole_'s end
   std::unordered_map<const Parameter*, Fsdp2Param*> shard_of_;  ///< of a parameter in two groups, that of the later
   std::unordered_set<const Parameter*> ignored_;
 };

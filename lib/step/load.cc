@@ -82,11 +82,20 @@ Tensor stack_experts(Context& ctx, const Shape& shape, std::int64_t parts, DType
   return parts == 1 ? stacks.front() : empty(ctx, shape, dtype, Op::parameter);
 }
 
-void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& options, WeightQuantizer* quantizer) {
+/// The weight as it arrives on the GPU. 4.57 reads onto the GPU what is in the file, and casts it there
+/// (_load_state_dict_into_meta_model: param[...], then param.to(casting_dtype)); the others cast in host memory.
+Tensor read(Context& ctx, const Parameter& parameter, const LoadOptions& options) {
   const Shape shape = read_shape(parameter, options);
-  Tensor weight = parameter.fused_parts && !options.stacked_experts
-                      ? stack_experts(ctx, shape, parameter.fused_parts, options.dtype)
-                      : empty(ctx, shape, options.dtype, Op::parameter);
+  if (parameter.fused_parts && !options.stacked_experts)
+    return stack_experts(ctx, shape, parameter.fused_parts, options.dtype);
+  Tensor as_stored;
+  if (options.behaviour.loader == Loader::by_file && options.checkpoint_dtype != options.dtype)
+    as_stored = empty(ctx, shape, options.checkpoint_dtype, Op::parameter);
+  return empty(ctx, shape, options.dtype, Op::parameter);
+}
+
+void load_parameter(Context& ctx, Parameter& parameter, const LoadOptions& options, WeightQuantizer* quantizer) {
+  Tensor weight = read(ctx, parameter, options);
   fill_initial(ctx, parameter, weight, first_row(parameter, options));
   if (!parameter.quantize) {
     parameter.tensor = std::move(weight);
@@ -188,7 +197,7 @@ void load(Context& ctx, CausalLm& model, const LoadOptions& options, WeightQuant
           ParameterCutter* cutter) {
   const Scoped grad_mode(ctx.grad_enabled, false);
   const Scoped category(ctx.category, Category::parameters);
-  const std::vector<Parameter*> order = load_order(model, options.dtype, options.behaviour.loader);
+  const std::vector<Parameter*> order = load_order(model, options.checkpoint_dtype, options.behaviour.loader);
   if (options.path == LoadPath::host) {
     load_on_host(ctx, model, order, options);
     return;

@@ -23,7 +23,8 @@ DEFAULTS = dict(
     attn="sdpa", clip=1.0, steps=3, loader="cuda", layer=None, liger=False, use_orig=True, offload=False, env={}, ds=None,
     snapshot=None, stacks=False, alloc_env={})
 ADAPTER_KEYS = {"r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "target_modules", "modules_to_save", "rank_pattern", "dtype"}
-ADAPTER_NEUTRAL = {"bias": "none", "fan_in_fan_out": False, "init_lora_weights": True, "inference_mode": False, "task_type": "CAUSAL_LM"}
+ADAPTER_NEUTRAL = {"bias": ("none",), "fan_in_fan_out": (False,), "init_lora_weights": (True, False, "gaussian"), "inference_mode": (False,),
+                   "task_type": ("CAUSAL_LM",)}
 CHECKPOINTING = {"none": False, "reentrant": {"use_reentrant": True}, "nonreentrant": {"use_reentrant": False}}
 PLANS = {"single", "ddp", "fsdp1-full-shard", "fsdp1-shard-grad-op", "fsdp1-no-shard", "fsdp1-hybrid-shard",
          "fsdp1-hybrid-shard-zero2", "fsdp2", "fsdp2-no-reshard", "zero1", "zero2", "zero3"}
@@ -34,8 +35,11 @@ FSDP1_VARIABLES = {
     "FSDP_AUTO_WRAP_POLICY": ("auto_wrap_policy", str.lower),
     "FSDP_MIN_NUM_PARAMS": ("min_num_params", int),
 }
+# What the job says elsewhere, or what changes no memory of the steps.
+LAUNCH_VARIABLES = {"ACCELERATE_MIXED_PRECISION", "FSDP_STATE_DICT_TYPE"}
 MESH_VARIABLES = ("ACCELERATE_USE_PARALLELISM_CONFIG", "PARALLELISM_CONFIG_DP_REPLICATE_SIZE", "PARALLELISM_CONFIG_DP_SHARD_SIZE")
 FSDP2_VARIABLES = {"FSDP_AUTO_WRAP_POLICY": FSDP1_VARIABLES["FSDP_AUTO_WRAP_POLICY"]} | dict.fromkeys(MESH_VARIABLES)
+SIZE_OF_FSDP2 = {"FSDP_AUTO_WRAP_POLICY": "SIZE_BASED_WRAP"}  # refused; the number does not matter
 
 
 class Unexpressed(Exception):
@@ -88,7 +92,10 @@ def from_case(case, versions, shared):
     if not c["config"]:
         raise Unexpressed("the case names no config")
     known = FSDP1_VARIABLES if c["plan"].startswith("fsdp1") else FSDP2_VARIABLES if c["plan"].startswith("fsdp2") else {}
-    strange = [f"{k}={v}" for k, v in sorted(c["env"].items()) if k not in known]
+    if c["plan"].startswith("fsdp2") and SIZE_OF_FSDP2.items() <= c["env"].items():
+        c["env"] = {k: v for k, v in c["env"].items() if k != "FSDP_MIN_NUM_PARAMS"}
+    c["bf16"], c["fp16"] = mixed_precision(c)
+    strange = [f"{k}={v}" for k, v in sorted(c["env"].items()) if k not in known and k not in LAUNCH_VARIABLES]
     if strange:
         raise Unexpressed("launcher variables: " + ", ".join(strange))
     config = os.path.join(shared, c["config"])
@@ -105,9 +112,8 @@ def from_case(case, versions, shared):
     if sm not in GPUS:
         raise Unexpressed(f"compute capability {sm}")
 
-    model = {"config": os.path.abspath(config)}
-    if c["overrides"]:
-        model["overrides"] = c["overrides"]
+    # oracle/sparse_checkpoint.py writes every checkpoint in bfloat16, whatever the description says
+    model = {"config": os.path.abspath(config), "overrides": c["overrides"] | {"torch_dtype": "bfloat16"}}
     model.update(dtype=c["dtype"], loading="gpu" if c["loader"] == "cuda" else "cpu")
     if at_least(versions.get("transformers", "0"), 5) and has_experts(config):
         model["stacked_experts"] = True  # as oracle/sparse_checkpoint.py writes what transformers holds
@@ -135,7 +141,7 @@ def from_case(case, versions, shared):
 
 
 def adapter_section(adapter, autocast):
-    strange = sorted(k for k, v in adapter.items() if k not in ADAPTER_KEYS and ADAPTER_NEUTRAL.get(k, ...) != v)
+    strange = sorted(k for k, v in adapter.items() if k not in ADAPTER_KEYS and v not in ADAPTER_NEUTRAL.get(k, ()))
     if strange:
         raise Unexpressed("arguments of LoraConfig: " + ", ".join(strange))
     section = {"type": "lora"}
@@ -165,7 +171,7 @@ def plan_of(c, versions, training):
         options["use_orig_params"] = False
     plan = mesh_plan(c["env"], plan, options)
     for name, value in sorted(c["env"].items()):
-        if name not in MESH_VARIABLES:
+        if name not in MESH_VARIABLES and name not in LAUNCH_VARIABLES:
             key, read = FSDP1_VARIABLES[name]
             options[key] = read(str(value))
     if c["offload"]:
@@ -183,6 +189,16 @@ def mesh_plan(env, plan, options):
     if plan == "fsdp2-local-base":
         options["ignored_params"] = "quantized"
     return "fsdp2-hsdp"
+
+
+def mixed_precision(c):
+    """(bf16, fp16): the launcher's word counts where the Trainer has no flag of its own."""
+    word = c["env"].get("ACCELERATE_MIXED_PRECISION") if c["plan"].startswith("fsdp") else None
+    if c["bf16"] or c["fp16"] or word is None:
+        return c["bf16"], c["fp16"]
+    if word not in ("no", "bf16", "fp16"):
+        raise Unexpressed(f"ACCELERATE_MIXED_PRECISION={word}")
+    return word == "bf16", word == "fp16"
 
 
 def has_experts(config):

@@ -20,3 +20,22 @@ TEST_CASE("estimate/family_rules: a stack older than the model is refused") {
   CHECK(code(Family::olmo2, {4, 48, 1}).empty());
   CHECK(code(Family::mixtral, {4, 39, 3}).empty());
 }
+
+// Phi-3.5 under transformers 4.48.1 on a null GPU; 4.48.3 moves the frequencies (modeling_phi3.py).
+TEST_CASE("estimate/family_rules: longrope whose frequencies stay on the host is refused for short batches") {
+  JobSpec job = small_job(small_model(Family::phi3));
+  job.model.rope = RopeKind::longrope;
+  job.model.original_max_position_embeddings = 4096;
+  const auto refused = [&](Version transformers, std::int64_t seq_len) {
+    job.stack.transformers = transformers, job.training.seq_len = seq_len;
+    const auto found = check_family(job, StackProfile(job.stack));
+    return !found.empty() && found.front().code == "longrope-on-host";
+  };
+  CHECK(refused({4, 48, 0}, 4096));
+  CHECK(refused({4, 48, 2}, 65));
+  CHECK_FALSE(refused({4, 48, 1}, 4097));
+  CHECK_FALSE(refused({4, 48, 3}, 65));
+  CHECK_FALSE(refused({4, 47, 1}, 65));
+  job.model.rope = RopeKind::standard;
+  CHECK_FALSE(refused({4, 48, 1}, 65));
+}

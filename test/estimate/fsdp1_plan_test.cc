@@ -145,6 +145,10 @@ TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
       CHECK(refused(job, {.sharding_strategy = strategy, .use_orig_params = false}).empty());
       CHECK(refused(lora_job(), {.sharding_strategy = strategy}).empty());
     }
+    // Llama 3.2 1B, 2 ranks, under torch 2.4.1 and transformers 4.48.1
+    job.training.gradient_checkpointing = GradientCheckpointing::reentrant;
+    const StackProfile old({.torch = Version{2, 4, 1}, .transformers = Version{4, 48, 1}});
+    CHECK(refused(job, {.sharding_strategy = ShardingStrategy::shard_grad_op}, old) == "fsdp1-4bit-kept-whole");
   }
   SUBCASE("gradients on the host that are reduced after every micro step") {
     job.training.gradient_accumulation_steps = 2;

@@ -1,9 +1,14 @@
 #include "estimate/fsdp2_plan.h"
 
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include "estimate/dry_run.h"
+#include "estimate/event_list.h"
+#include "small_jobs.h"
 
 using namespace qlp;
 
@@ -32,6 +37,20 @@ std::string refusal(const JobSpec& job, const Fsdp2& plan = {}) {
 
 Fsdp2Preparation preparation(const JobSpec& job, const Fsdp2& plan = {}) {
   return fsdp2_setup(job, plan, 0, StackProfile(job.stack)).value().preparation;
+}
+
+/// Bytes of what `prepare` frees for good: what is greater than a placeholder and not made to be replaced at once.
+std::vector<std::string> freed_in_prepare(const JobSpec& job) {
+  const auto run = dry_run(job, Fsdp2{}, 0, RunExtent::preparation);
+  REQUIRE(run);
+  std::istringstream lines(event_list(*run));
+  std::vector<std::string> freed;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(",prepare,to_copy,") == std::string::npos || !line.starts_with("free_requested,")) continue;
+    const std::size_t start = line.find(',', line.find(',') + 1) + 1;
+    freed.push_back(line.substr(start, line.find(',', start) - start));
+  }
+  return freed;
 }
 
 constexpr Fsdp2 kLocalBase{.reshard_after_forward = true, .ignored_params = Fsdp2Ignored::quantized};
@@ -191,4 +210,15 @@ TEST_CASE("estimate/fsdp2_plan: old stacks") {
   CHECK(refusal(job) == "fsdp2-mixed-dtypes");
   job.adapter->autocast_adapter_dtype = false;
   CHECK(refusal(job).empty());
+}
+
+// Seen in the memory history of torch 2.14.1 under accelerate 1.15.0: Llama 3.2 1B cut to a layer, full, bf16, 3 ranks.
+TEST_CASE("estimate/fsdp2_plan: float32 copies go as the state dict goes, tables and the last trained one last") {
+  JobSpec job = small_job(llama_1b(1));
+  job.model.tie_word_embeddings = true;
+  job.cluster.world_size = 3;
+  job.loading = Loading::gpu;
+  CHECK(freed_in_prepare(job) == std::vector<std::string>{"16777216", "4194304", "4194304", "16777216", "67108864",
+                                                          "67108864", "67108864", "8192", "8192", "1050673152",
+                                                          "8192"});
 }

@@ -60,6 +60,21 @@ TEST_CASE("estimate/phases: a job that asks for neither ends after training") {
   CHECK(plan.ranks.front().phases.back().name == "end");
 }
 
+// Seen in cases of the real libraries: a bfloat16 checkpoint loaded as float16, the table on the GPU twice.
+TEST_CASE("estimate/phases: transformers 4.57 casts what is stored in another dtype on the GPU") {
+  JobSpec job = two_layers(1);
+  job.dtype = DType::float16, job.training.bf16 = false, job.training.seq_len = 200;
+  job.adapter = lora();
+  job.adapter->r = 8;
+  PhaseReport load = phase(run(job, kSingle), "load");
+  CHECK(load.peak.requested == Bytes{1050673152});
+  CHECK(load.held.requested == Bytes{768626816});
+  job.quantization = QuantizationSpec{.double_quant = false, .compute_dtype = DType::float16, .prepare_kbit = true};
+  load = phase(run(job, kSingle), "load");
+  CHECK(load.peak.requested == Bytes{1050673152});
+  CHECK(load.held.requested == Bytes{593777664});
+}
+
 TEST_CASE("estimate/phases: evaluation leaves FSDP's root gathered; what is held is as in the real libraries") {
   struct Row {
     NamedPlan plan;

@@ -129,10 +129,25 @@ class Jobs(unittest.TestCase):
 
     def test_config_resolves_against_shared_and_defaults_are_the_oracles(self):
         sections = self.job().sections
-        self.assertEqual(sections["model"], {"config": "/shared/m.json", "dtype": "bfloat16", "loading": "gpu"})
+        self.assertEqual(sections["model"], {"config": "/shared/m.json", "overrides": {"torch_dtype": "bfloat16"}, "dtype": "bfloat16", "loading": "gpu"})
         self.assertEqual(sections["training"]["max_grad_norm"], 1.0)
         self.assertNotIn("quantization", sections)
         self.assertNotIn("adapter", sections)
+
+    def test_checkpoints_are_bfloat16_whatever_the_description_says(self):
+        self.assertEqual(self.job(overrides={"num_hidden_layers": 2}).sections["model"]["overrides"],
+                         {"num_hidden_layers": 2, "torch_dtype": "bfloat16"})
+
+    def test_the_launchers_precision_counts_where_the_trainer_has_none(self):
+        def precision(**case):
+            return self.job(**case).sections["training"]["mixed_precision"]
+
+        fp16 = {"ACCELERATE_MIXED_PRECISION": "fp16"}
+        self.assertEqual(precision(plan="fsdp2", world=2, env=fp16), "fp16")
+        self.assertEqual(precision(plan="fsdp1-full-shard", world=2, env=fp16, bf16=True), "bf16")
+        self.assertEqual(precision(plan="fsdp2", world=2), "no")
+        size = {"FSDP_AUTO_WRAP_POLICY": "SIZE_BASED_WRAP", "FSDP_MIN_NUM_PARAMS": "5"}
+        self.assertEqual(self.job(plan="fsdp2", world=2, env=size).sections["plans"], {"fsdp2": {"auto_wrap_policy": "size_based_wrap"}})
 
     def test_the_file_is_yaml(self):
         text = self.job(adapter={"r": 8, "target_modules": ["q_proj"]}, alloc_env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}).yaml()
