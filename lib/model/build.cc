@@ -90,11 +90,20 @@ class Builder {
         spec_.family == Family::mistral || spec_.family == Family::phi3 || spec_.family == Family::mixtral;
     return windowed ? MaskMaker::windowed : MaskMaker::triangular;
   }
+  /// modeling_rope_utils.py, _compute_longrope_parameters. The factors of its frequencies are taken for 1, which
+  /// changes no size, as in the files of sparse-weights.
+  double attention_scaling() const {
+    if (spec_.rope != RopeKind::longrope || !spec_.original_max_position_embeddings) return 1;
+    const auto original = static_cast<double>(*spec_.original_max_position_embeddings);
+    const double stretch = static_cast<double>(spec_.max_position_embeddings) / original;
+    return stretch <= 1 ? 1 : std::sqrt(1 + std::log(stretch) / std::log(original));
+  }
   std::unique_ptr<RotaryEmbedding> rotary(std::string name) const {
     const RotaryShape shape{
         .width = static_cast<std::int64_t>(static_cast<double>(spec_.head_dim) * spec_.partial_rotary_factor),
         .positions = spec_.max_position_embeddings,
-        .theta = spec_.rope_theta};
+        .theta = spec_.rope_theta,
+        .scaling = attention_scaling()};
     return std::make_unique<RotaryEmbedding>(std::move(name), shape, rotary_style(), options_.model_behaviour);
   }
 

@@ -142,17 +142,16 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
       copy_into(ctx, both.narrow(2, start, width / 2), half);
   }
   const bool scales = behaviour_.place == RotaryPlace::decoder;  // attention_scaling came with that
-  constexpr double kScaling = 1;                                 // attention_scaling
   const auto of_angles = [&](Op as, Unary op) {
     Tensor out = empty_like(ctx, both, as);
     compute(ctx, op, out, both);
     return out;
   };
   Tensor cos = of_angles(Op::cos, Unary::cos);
-  if (scales && !scales_late_) cos = scale(ctx, cos, kScaling);
+  if (scales && !scales_late_) cos = scale(ctx, cos, shape_.scaling);
   Tensor sin = of_angles(Op::sin, Unary::sin);
-  if (scales && scales_late_) cos = scale(ctx, cos, kScaling);
-  if (scales) sin = scale(ctx, sin, kScaling);
+  if (scales && scales_late_) cos = scale(ctx, cos, shape_.scaling);
+  if (scales) sin = scale(ctx, sin, shape_.scaling);
   const DType dtype = style_.float_tables ? DType::float32 : like.dtype();
   RotaryTables tables{to(ctx, cos, dtype), to(ctx, sin, dtype), style_.float_tables, style_.joins_rest, liger_};
   frequencies.reset(), places.reset(), angles.reset(), both.reset(), cos.reset(),

@@ -25,6 +25,7 @@ struct RotaryShape {
   std::int64_t width = 0;      ///< of the rotated part of a head
   std::int64_t positions = 0;  ///< max_position_embeddings
   double theta = 10000;        ///< rope_theta: angles are position * theta^(-2 i / width)
+  double scaling = 1;          ///< of both tables (attention_scaling)
 };
 
 class RotaryEmbedding final : public Module {

@@ -61,6 +61,15 @@ TEST_CASE("estimate/computed_models: LLM.int8 learns, near to what the weights t
   }
 }
 
+TEST_CASE("estimate/computed_models: longrope, with frequencies for short and for long sequences") {
+  for (const std::int64_t original : {8, 32}) {
+    JobSpec job = small_lora_job(small_model(Family::phi3));
+    job.model.rope = RopeKind::longrope, job.model.original_max_position_embeddings = original;
+    job.training.num_steps = 4;
+    learns(job);
+  }
+}
+
 TEST_CASE("estimate/computed_models: evaluation and saving follow training") {
   JobSpec job = small_lora_job(small_model(Family::llama));
   job.cluster.world_size = 2;

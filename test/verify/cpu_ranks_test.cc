@@ -43,11 +43,11 @@ TEST_CASE("verify/cpu_ranks: a device that is too small is out of memory, in the
 }
 
 TEST_CASE("verify/cpu_ranks: what cannot be computed yet is refused with the reason") {
-  VerifyRequest stretched = request("single");
-  stretched.job.model.rope = RopeKind::longrope;
-  const auto run = run_cpu_ranks(stretched, [](const RankRecord&) {});
+  VerifyRequest untrained = request("single");
+  untrained.job.training.optimizer = named_optimizer("schedule_free_radam");
+  const auto run = run_cpu_ranks(untrained, [](const RankRecord&) {});
   CHECK(run.ranks[0].end == RankEnd::refused);
-  CHECK(run.ranks[0].message.find("longrope") != std::string::npos);
+  CHECK(run.ranks[0].message.find("schedule_free_radam") != std::string::npos);
 }
 
 }  // namespace
