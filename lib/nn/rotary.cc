@@ -67,10 +67,15 @@ std::vector<ModuleBuffer> RotaryEmbedding::own_buffers() {
   return buffers;
 }
 
-void RotaryEmbedding::fill_buffers(Context& ctx) {
+std::vector<double> RotaryEmbedding::inverse_frequencies() const {
   std::vector<double> frequencies;
   for (std::int64_t i = 0; i < shape_.width; i += 2)
     frequencies.push_back(std::pow(shape_.theta, -static_cast<double>(i) / static_cast<double>(shape_.width)));
+  return frequencies;
+}
+
+void RotaryEmbedding::fill_buffers(Context& ctx) {
+  const std::vector<double> frequencies = inverse_frequencies();
   upload(ctx, inv_freq_, frequencies);
   if (behaviour_.keeps_original) upload(ctx, original_inv_freq_, frequencies);
   if (!behaviour_.keeps_tables || !ctx.kernels(cos_)) return;
@@ -105,6 +110,7 @@ void RotaryEmbedding::look_at_length(Context& ctx) {
   if (!picked_inv_freq_.defined()) {
     const Scoped category(ctx.category, Category::parameters);
     picked_inv_freq_ = empty(ctx, frequencies, DType::float32, Op::buffer);
+    upload(ctx, picked_inv_freq_, inverse_frequencies());
   }
   if (!behaviour_.keeps_original) {
     inv_freq_ = picked_inv_freq_;  // register_buffer: in the place of one that FSDP1 or DeepSpeed may have cast

@@ -1,6 +1,8 @@
 // Rotary position embeddings: the tables of a batch, and their application to q and k.
 #pragma once
 
+#include <vector>
+
 #include "nn/behaviour.h"
 #include "nn/module.h"
 
@@ -38,6 +40,7 @@ class RotaryEmbedding final : public Module {
   void fill_buffers(Context& ctx) override;
 
  private:
+  std::vector<double> inverse_frequencies() const;
   void look_at_length(Context& ctx);
   RotaryTables kept_tables(Context& ctx, const Tensor& like, std::int64_t rows) const;
 

@@ -67,6 +67,8 @@ TEST_CASE("estimate/computed_models: longrope, with frequencies for short and fo
     job.model.rope = RopeKind::longrope, job.model.original_max_position_embeddings = original;
     job.training.num_steps = 4;
     learns(job);
+    job.stack = sample_stacks()[3];  // which puts the picked ones in the place of the buffer
+    learns(job);
   }
 }
 
