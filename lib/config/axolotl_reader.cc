@@ -222,8 +222,11 @@ void read_parallelism(ForeignFile& file) {
   if (file.has("fsdp") || file.has("fsdp_config") || file.has("deepspeed")) read_trainer_parallelism(file, true);
   std::int64_t ranks = 1;
   for (const std::string_view key :
-       {"dp_shard_size", "dp_replicate_size", "tensor_parallel_size", "context_parallel_size"})
-    ranks *= file.map().integer(key, {1, kMostRanks}).value_or(1);
+       {"dp_shard_size", "dp_replicate_size", "tensor_parallel_size", "context_parallel_size"}) {
+    const std::int64_t size = file.map().integer(key, {1, kMostRanks}).value_or(1);
+    if (ranks * size > kMostRanks) return file.refuse(key, "the sizes multiply to more ranks than are planned");
+    ranks *= size;
+  }
   const Position at = file.map().place_of("dp_shard_size").position;
   if (ranks > 1) file.job().say("cluster", "world_size", std::to_string(ranks), at);
   const auto axis = [&](std::string_view key) {

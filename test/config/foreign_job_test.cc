@@ -230,6 +230,21 @@ TEST_CASE("config/foreign_job: what changes memory and cannot be planned is refu
   CHECK_FALSE(tells(silent, "unknown-key", ""));
 }
 
+TEST_CASE("config/foreign_job: values of the wrong kind are errors where they stand, all at once") {
+  const std::string base = "base_model: meta-llama/Llama-3.1-8B\n";
+  for (const char* line : {"lora_r: many\nadapter: lora\n", "fsdp_config: 5\n",
+                           "bnb_config_kwargs: [1]\nload_in_4bit: true\n"
+                           "adapter: qlora\n",
+                           "dp_shard_size: 0\n", "optimizer: [a]\n", "bf16: maybe\n",
+                           "dp_shard_size: 60000\ndp_replicate_size: 60000\ntensor_parallel_size: 60000\n"}) {
+    CAPTURE(line);
+    const auto errors = errors_of(base + line);
+    CHECK(errors.front().position.line >= 2);
+    CHECK(errors.front().position.file == "train.yaml");
+  }
+  CHECK(errors_of(base + "rl: dpo\nrelora: true\nsequence_len: long\n").size() == 3);
+}
+
 TEST_CASE("config/foreign_job: what is missing is asked for by the option that gives it") {
   JobOverrides none;
   CHECK(tells(errors_of(kAxolotl, none), "missing-key", "--gpu NAME"));

@@ -239,4 +239,29 @@ TEST_CASE("config/launch_file: an exported file read back gives the same plan") 
     }
 }
 
+// Seen with torch 2.14.1, transformers 5.24.0, accelerate 1.15.0: requested as with the Trainer's
+// gradient_checkpointing without reentrance, to the byte, under FSDP1 and FSDP2; with transformers 4.57.1 a
+// CheckpointError.
+TEST_CASE("config/launch_file: FSDP's own activation checkpointing is torch's without reentrance") {
+  const MemoryFiles files({{"launch.yaml",
+                            "distributed_type: FSDP\nnum_processes: 4\nfsdp_config: {fsdp_version: 2, "
+                            "fsdp_activation_checkpointing: true}\n"},
+                           {"unused", ""}});
+  const auto read = [&](const std::string& more) {
+    return read_job(job_text("cluster: {gpu: L4}\nplans: launch.yaml\n" + more), "job.yaml", files);
+  };
+  const auto job = read("");
+  REQUIRE(job);
+  CHECK(job->job.training.gradient_checkpointing == GradientCheckpointing::nonreentrant);
+  const auto old = read("stack: {transformers: 4.57.1}\n");
+  REQUIRE_FALSE(old);
+  CHECK(old.error().front().message.find("CheckpointError") != std::string::npos);
+  const auto twice = read_job(
+      "schema: 1\nmodel: {name: llama-3.1-8b}\ntraining: {seq_len: 128, gradient_checkpointing: true}\n"
+      "cluster: {gpu: L4}\nplans: launch.yaml\n",
+      "job.yaml", files);
+  REQUIRE_FALSE(twice);
+  CHECK(twice.error().front().code == "checkpointed-twice");
+}
+
 }  // namespace qlp
