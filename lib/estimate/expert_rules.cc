@@ -45,9 +45,16 @@ Diagnostics check_experts(const JobSpec& job, const ShardingPlan& plan, const St
                     "stack.peft", "0.21 is")};
   if (!adapts_experts(job)) return {};
   const std::string hint = "leave the experts and the router out of target_modules, or take ddp";
-  if (job.cluster.mesh.tp > 1 || job.cluster.mesh.ep > 1)
+  // Seen with transformers 5.24 and PEFT 0.21 (lora/layer.py, ParamWrapper).
+  if (job.cluster.mesh.tp > 1)
     return {refusal("expert-adapters-mesh",
-                    "adapters on experts that several ranks share, and on their routers, are not planned yet",
+                    "PEFT 0.21 stops at adapters on experts and routers that tensor parallelism shares: 'ParamWrapper' "
+                    "object has no attribute 'weight'",
+                    "adapter.target_modules", "leave the experts and the router out of target_modules")};
+  if (job.cluster.mesh.ep > 1)
+    return {refusal("expert-adapters-mesh",
+                    "PEFT 0.21 folds plain updates into experts that are DTensors, where torch stops: "
+                    "'aten.baddbmm.default got mixed torch.Tensor and DTensor'",
                     "adapter.target_modules", "leave the experts and the router out of target_modules")};
   if (std::holds_alternative<Fsdp1>(plan))  // "inconsistent tensor size", seen in torch 2.14 with PEFT 0.21
     return {refusal("expert-adapters-fsdp1",

@@ -55,17 +55,37 @@ void check_mesh_sizes(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusa
         "plans.fsdp2-hsdp.dp_shard_size", "a smaller factor of world_size / tp"));
 }
 
+/// Adapters come after the model has been cut. PEFT 0.21 (lora/model.py, add_lora_tp_hooks_dtensor) shares those of a
+/// layer that tensor parallelism cuts, and takes what is left of its rows for all that is left to a rank: seen to fail
+/// with "shape is invalid for input of size". The Trainer of transformers 5.24 averages over the ranks what FSDP2 does
+/// not know of (_sync_replicated_trainable_parameters), but passes over DTensors. accelerate cannot shard in the place
+/// of transformers: "The parallel mesh requires 2 processes, but world_size is 4".
+void check_adapter(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusals) {
+  const auto refuse = [&](std::string code, std::string message, std::string hint) {
+    refusals.push_back(refusal(std::move(code), std::move(message), "adapter", std::move(hint)));
+  };
+  if (job.cluster.mesh.tp == 1)
+    refuse("ep-fsdp2-adapter", "adapters beside experts that ranks share are planned without data parallelism only",
+           "the plan single with ep as large as tp, or fsdp2 without ep");
+  else if (shard_ranks(job, plan) == 1)
+    refuse("tp-replicated-adapter",
+           "it would run and train wrongly: lora_B of a layer that ranks share is a DTensor, whose gradients the Trainer "
+           "does not average over the replicas, so each replica trains an adapter of its own",
+           "the plan single with tp alone, or fsdp2-hsdp without tp");
+  else
+    refuse("tp-fsdp2-adapter",
+           "PEFT 0.21 takes the rows that FSDP2 leaves a rank for all that tensor parallelism leaves it: adapters fail "
+           "in the first forward pass; and accelerate shards no model that transformers has cut",
+           "the plan single with tp alone, or fsdp2 without tp");
+}
+
 }  // namespace
 
 Result<Fsdp2Setup> setup_at_load(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack) {
   Diagnostics refusals;
   check_options(plan, refusals);
   check_mesh_sizes(job, plan, refusals);
-  if (job.adapter)  // lora/model.py, add_lora_tp_hooks_dtensor; seen: "shape is invalid for input of size"
-    refusals.push_back(refusal("tp-fsdp2-adapter",
-                               "PEFT 0.21 takes the rows that FSDP2 leaves a rank for all that tensor parallelism "
-                               "leaves it: adapters fail in the first forward pass",
-                               "adapter", "the plan single with tp alone, or fsdp2 without tp"));
+  if (job.adapter) check_adapter(job, plan, refusals);
   if (loading_under(job, plan) != Loading::gpu)
     refusals.push_back(refusal("tp-fsdp2-loading", "each rank reads its part of the weights straight onto its GPU",
                                "model.loading", "gpu"));

@@ -74,6 +74,7 @@ TEST_CASE("estimate/sharded_load: what transformers cannot be told is refused") 
   CHECK(refusal_of(job, Fsdp2{.mp_policy = {.param_dtype = PolicyDType::float16}}) == "tp-fsdp2-policy");
   job.adapter = AdapterSpec{.r = 4, .target_modules = {"q_proj"}};
   CHECK(refusal_of(job, Fsdp2{}) == "tp-fsdp2-adapter");
+  CHECK(refusal_of(job, Fsdp2{.hybrid = true, .dp_shard_size = 1}) == "tp-replicated-adapter");
   job.adapter.reset();
   job.loading = Loading::cpu;
   CHECK(refusal_of(job, Fsdp2{}) == "tp-fsdp2-loading");
