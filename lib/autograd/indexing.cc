@@ -58,6 +58,46 @@ struct IndexBackward final : Node {
   void release() override { index.release(); }
 };
 
+/// As of rows, with a second index that is wrapped, scaled and added to the first.
+struct IndexElementsBackward final : Node {
+  using Node::Node;
+  SavedTensor rows, columns;
+  Shape source;
+  DType dtype = DType::float32;
+  Grads backward(Context& ctx, Grads&) override {
+    const Tensor at = rows.unpack(ctx), in = columns.unpack(ctx);
+    Grads out;
+    out.push_back(empty(ctx, source, dtype, Op::index_put));
+    {
+      const Tensor linear = int64s(ctx, {at.numel()}, Op::index_put);
+      const Tensor wrapped = int64s(ctx, {in.numel()}, Op::index_put);
+      const Tensor scaled = int64s(ctx, {in.numel()}, Op::index_put);
+    }
+    index_put_scratch(ctx, source.numel(), at.numel());
+    return out;
+  }
+  void release() override { rows.release(), columns.release(); }
+};
+
+/// The gradient of what was added to passes; that of the rows is picked from it, and expanded to them, which are kept
+/// for that (derivatives.yaml, index_add).
+struct AddRowsBackward final : Node {
+  using Node::Node;
+  SavedTensor index, source;
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor at = index.unpack(ctx);
+    Grads out(2);
+    if (wants(1)) {
+      const Tensor rows = source.unpack(ctx);
+      out[1] = empty(ctx, rows.shape(), grads[0].dtype(), Op::index_select);
+      gather_rows(ctx, out[1], grads[0], at);
+    }
+    if (wants(0)) out[0] = grads[0];
+    return out;
+  }
+  void release() override { index.release(), source.release(); }
+};
+
 struct PutBackward final : Node {
   using Node::Node;
   SavedTensor order;
@@ -174,6 +214,34 @@ Tensor index_rows(Context& ctx, const Tensor& a, const Tensor& index) {
   Tensor out = empty(ctx, a.shape().with(0, index.numel()), a.dtype(), Op::index);
   gather_rows(ctx, out, a, index);
   set_history(out, node);
+  return out;
+}
+
+Tensor index_elements(Context& ctx, const Tensor& a, const Tensor& rows, const Tensor& columns) {
+  const auto node = record<IndexElementsBackward>(ctx, a);
+  if (node) {
+    node->source = a.shape(), node->dtype = a.dtype();
+    node->rows.save(ctx, rows), node->columns.save(ctx, columns);
+  }
+  Tensor out = empty(ctx, {rows.numel(), 1}, a.dtype(), Op::index);
+  set_history(out, node);
+  return out;
+}
+
+Tensor add_rows_in_place(Context& ctx, const Tensor& into, const Tensor& index, const Tensor& source) {
+  const auto node = record<AddRowsBackward>(ctx, into, source);
+  if (node) node->index.save(ctx, index), node->source.save(ctx, source);
+  Tensor out = into.alias();
+  set_history(out, node);
+  return out;
+}
+
+Tensor nonzero(Context& ctx, const Tensor& a, std::int64_t found) {
+  Tensor count = empty(ctx, {1}, DType::int32, Op::nonzero);
+  scratch(ctx, count_bytes(a.numel(), ctx.device.traits()), Op::nonzero);
+  ctx.device.synchronize();
+  Tensor out = empty(ctx, {static_cast<std::int64_t>(a.shape().rank()), found}, DType::int64, Op::nonzero);
+  scratch(ctx, select_bytes(a.numel(), ctx.device.traits()), Op::nonzero);
   return out;
 }
 

@@ -20,6 +20,15 @@ Sorted sort(Context& ctx, const Tensor& a);
 /// a[index]: rows of `a` [N, ...] by an `index` [S] of int64 give [S, ...]. The gradient is scattered, in sorted order.
 Tensor index_rows(Context& ctx, const Tensor& a, const Tensor& index);
 
+/// a[rows, columns, None]: elements of `a` [N, K] give [S, 1]. The gradient is scattered as that of rows is.
+Tensor index_elements(Context& ctx, const Tensor& a, const Tensor& rows, const Tensor& columns);
+/// into.index_add_(0, index, source): rows `source` [S, ...] are added to those of `into` at `index` [S].
+Tensor add_rows_in_place(Context& ctx, const Tensor& into, const Tensor& index, const Tensor& source);
+
+/// Where elements of `a` are not zero, as torch.where(a) tells: int64 numbers [dimensions of `a`, found], those of one
+/// dimension behind each other. How many are found is the caller's to know; the host waits for the answer.
+Tensor nonzero(Context& ctx, const Tensor& a, std::int64_t found);
+
 /// torch.empty_like(values) whose rows at `order` [N] of int64, a permutation, become `values` [N, ...].
 Tensor put_rows(Context& ctx, const Tensor& values, const Tensor& order);
 /// a.masked_fill(mask, 0), of rows by a `mask` [N, 1] of booleans; in place, or a copy.

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "model/build.h"
 #include "model/target_matching.h"
+#include "plan/stack_profile.h"
 
 namespace qlp {
 namespace {
@@ -19,9 +20,9 @@ struct ModuleNames {
   std::vector<std::string> linear;  ///< an adapter can go there
 };
 
-ModuleNames module_names(const ModelSpec& spec) {
+ModuleNames module_names(const JobSpec& job) {
   ModuleNames names;
-  const auto model = build_model(spec, {});
+  const auto model = build_model(job.model, {.model_behaviour = StackProfile(job.stack).model(job.model.family)});
   if (!model) return names;
   model.value()->visit([&](const Module& module) {
     names.all.push_back(module.name());
@@ -62,7 +63,7 @@ Diagnostics adapter_warnings(const JobSpec& job) {
   if (!job.adapter) return {};
   const AdapterSpec& adapter = *job.adapter;
   if (adapter.target_modules.empty() && adapter.modules_to_save.empty() && adapter.rank_pattern.empty()) return {};
-  const ModuleNames names = module_names(job.model);
+  const ModuleNames names = module_names(job);
   std::vector<std::string> targets, saved, patterns;
   for (const std::string& target : adapter.target_modules) {
     const AdapterSpec alone{.target_modules = {target}};

@@ -7,6 +7,7 @@
 #include "base/refusal.h"
 #include "estimate/zero_plan.h"
 #include "plan/loading.h"
+#include "plan/stack_profile.h"
 
 namespace qlp {
 namespace {
@@ -85,6 +86,9 @@ Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan, Veri
                   "multiple of the experts, and micro_batch_size x seq_len one of tp");
   refusals.add_if(mesh.pp > 1 && job.training.fp16, "float16 in stages of a pipeline, which scale no loss",
                   "training.fp16", "use bf16");
+  refusals.add_if(job.model.experts && StackProfile(job.stack).lists_experts(),
+                  "experts that run one by one, on as many tokens as come", "stack.transformers",
+                  "use transformers 5.23 or newer");
   refusals.add_if(!computes(job.training.optimizer.kind), job.training.optimizer.name, "training.optimizer",
                   "use adamw_torch, adamw_8bit, or another of torch's own");
   check_plan(job, plan, refusals);

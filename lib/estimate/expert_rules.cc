@@ -23,15 +23,29 @@ bool adapts_experts(const JobSpec& job) {
   return false;
 }
 
+/// Experts that run one by one, as modules of their own.
+Diagnostics check_listed(const JobSpec& job) {
+  const std::int64_t pairs =
+      job.training.micro_batch_size * job.training.seq_len * job.model.experts->num_experts_per_tok;
+  if (job.training.loss == Loss::liger)
+    return {refusal("liger-experts", "Liger's kernels for experts are not planned yet", "training.loss", "plain")};
+  if (pairs < job.model.experts->num_experts)
+    return {refusal("experts-without-tokens",
+                    "a micro batch sends tokens to " + std::to_string(pairs) + " of " +
+                        std::to_string(job.model.experts->num_experts) +
+                        " experts, and what is left of the others is not planned",
+                    "training.seq_len", "longer sequences, or more of them")};
+  return {};
+}
+
 }  // namespace
 
 Diagnostics check_experts(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
   if (!job.model.experts) return {};
+  if (stack.lists_experts()) return check_listed(job);
   if (!stack.fuses_experts())
-    return {refusal("experts-by-loop",
-                    "this version of transformers runs experts one by one, on as many tokens as are sent there, "
-                    "which is not planned yet",
-                    "stack.transformers", "5.23 and newer run them together")};
+    return {refusal("experts-by-loop", "how this version of transformers runs stacks of experts was not looked at",
+                    "stack.transformers", "5.23 and newer, or 4.57 and older")};
   if (!stack.groups_matrices() || job.cluster.gpu.compute_capability < 80)
     return {refusal("grouped-mm",
                     "transformers multiplies the experts one by one on this torch or GPU, not planned yet",
@@ -67,7 +81,16 @@ Diagnostics check_experts(const JobSpec& job, const ShardingPlan& plan, const St
 }
 
 Diagnostics expert_warnings(const JobSpec& job) {
-  if (!job.model.experts || !job.quantization) return {};
+  if (!job.model.experts) return {};
+  if (StackProfile(job.stack).lists_experts()) {
+    Diagnostic note;
+    note.severity = Severity::note, note.code = "even-routing", note.key_path = "model";
+    note.message =
+        "experts run one by one, and routers are taken to send tokens to all evenly: what is kept for the backward "
+        "pass is the same however they go, what one expert works with grows with the tokens that it gets";
+    return {note};
+  }
+  if (!job.quantization) return {};
   Diagnostic warning;
   warning.severity = Severity::warning;
   warning.code = "experts-not-quantized";

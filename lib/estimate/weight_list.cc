@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/target_matching.h"
+#include "plan/stack_profile.h"
 #include "quant/quant_state.h"
 
 namespace qlp {
@@ -133,10 +134,12 @@ class Lister {
     layer_ = index;
     const std::string name = "model.layers." + std::to_string(index);
     attention(name + ".self_attn.");
-    if (model_.experts && model_.experts->in_layer(index))
-      experts(name + ".mlp.");
-    else
+    if (!model_.experts || !model_.experts->in_layer(index))
       mlp(name + ".mlp.");
+    else if (lists_experts_)
+      listed_experts(name + (model_.family == Family::mixtral ? ".block_sparse_moe." : ".mlp."));
+    else
+      experts(name + ".mlp.");
     const int norms = model_.family == Family::gemma2 ? 4 : 2;
     for (int i = 0; i < norms; ++i) add(WeightKind::norm, model_.hidden_size, 1);
     layer_ = ListedWeight::kOutsideLayers;
@@ -161,6 +164,20 @@ class Lister {
     } else if (model_.family == Family::olmo2) {
       add(WeightKind::norm, q, 1);
       add(WeightKind::norm, kv, 1);
+    }
+  }
+  /// The experts of a layer are a list of MLPs beside a router (transformers 4).
+  void listed_experts(const std::string& prefix) {
+    const ExpertSpec& e = *model_.experts;
+    const bool mixtral = model_.family == Family::mixtral;
+    const std::int64_t h = model_.hidden_size, i = e.intermediate_size;
+    linear(prefix + "gate", e.num_experts, h, false, residual_);
+    for (std::int64_t expert = 0; expert < e.num_experts; ++expert) {
+      const std::string name = prefix + "experts." + std::to_string(expert);
+      linear(name + (mixtral ? ".w1" : ".gate_proj"), i, h, false, residual_);
+      if (mixtral) linear(name + ".w2", h, i, false, residual_);
+      linear(name + (mixtral ? ".w3" : ".up_proj"), i, h, false, residual_);
+      if (!mixtral) linear(name + ".down_proj", h, i, false, residual_);
     }
   }
   /// The experts of a layer are two stacks of matrices beside a router (transformers 5).
@@ -208,6 +225,7 @@ class Lister {
   const JobSpec& job_;
   const ModelSpec& model_;
   LoadBehaviour behaviour_;
+  bool lists_experts_ = StackProfile(job_.stack).lists_experts();
   std::int64_t layer_ = ListedWeight::kOutsideLayers;
   DType residual_ = float_dtype();  ///< of the residual stream, layer by layer
   std::vector<ListedWeight> weights_;

@@ -5,6 +5,7 @@
 
 #include "base/refusal.h"
 #include "estimate/zero_plan.h"
+#include "model/target_matching.h"
 #include "plan/loading.h"
 
 namespace qlp {
@@ -52,6 +53,28 @@ void check_saved_modules(const AdapterSpec& adapter, Diagnostics& refusals) {
               "adapter.modules_to_save", "plan zero2 or fsdp2 instead"));
 }
 
+/// Mixtures are leaves: what is below them is gathered as a whole, and their gradients wait until the backward pass has
+/// left them (z3_leaf_module.py; stage3.py, create_reduce_and_remove_grad_hooks).
+void check_experts(const JobSpec& job, const StackProfile& stack, Diagnostics& refusals) {
+  if (!stack.lists_experts())
+    refusals.push_back(refusal("zero3-stacked-experts",
+                               "stacks of experts as transformers 5 has them were not looked at under ZeRO-3",
+                               "stack.transformers", "plan fsdp2, or transformers 4.57"));
+  else if (!stack.zero3_finds_leaves())
+    refusals.push_back(refusal("zero3-leaves",
+                               "DeepSpeed before 0.18 knows no mixtures by itself, and stops where experts run in "
+                               "another order",
+                               "stack.deepspeed", "0.18 or newer"));
+  const bool gradients_pass = !job.adapter || job.training.gradient_checkpointing != GradientCheckpointing::none ||
+                              is_target(*job.adapter, "model.layers.0.self_attn.q_proj", false) ||
+                              is_target(*job.adapter, "model.layers.0.self_attn.v_proj", false);
+  if (!gradients_pass)
+    refusals.push_back(refusal("zero3-leaf-input",
+                               "no gradient passes through the first mixture, whose own gradients DeepSpeed then "
+                               "reduces before they are there",
+                               "adapter.target_modules", "target q_proj or v_proj too"));
+}
+
 }  // namespace
 
 Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack) {
@@ -63,9 +86,7 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
                                    std::to_string(plan.zero_hpz_partition_size),
                                "plans.zero3.zero_hpz_partition_size", "give the GPUs of a node"));
   check_training(job, plan, refusals);
-  if (job.model.experts)
-    refusals.push_back(refusal("not-supported", "mixtures of experts under ZeRO-3 are not worked out yet", "model",
-                               "plan fsdp2 instead"));
+  if (job.model.experts) check_experts(job, stack, refusals);
   if (job.adapter && job.adapter->use_dora && load_path(job, plan) == LoadPath::in_parts)
     refusals.push_back(refusal("zero3-dora-init",
                                "what DoRA gathers of a base that zero.Init has cut, for its first norms, is not worked "

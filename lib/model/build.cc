@@ -7,8 +7,8 @@
 
 #include "base/refusal.h"
 #include "model/target_matching.h"
+#include "nn/listed_experts.h"
 #include "nn/lora_linear.h"
-#include "nn/mlp.h"
 #include "nn/sparse_moe.h"
 
 namespace qlp {
@@ -221,8 +221,7 @@ class Builder {
     return spec_.family != Family::gemma2 || index % 2 == 0;
   }
 
-  std::unique_ptr<GatedMlp> mlp(const std::string& prefix) {
-    const std::string name = prefix + ".mlp";
+  std::unique_ptr<GatedMlp> mlp(const std::string& name) {
     const std::int64_t h = spec_.hidden_size, i = spec_.intermediate_size;
     MlpProjections p;
     if (spec_.family == Family::phi3) {
@@ -237,21 +236,45 @@ class Builder {
     return std::make_unique<GatedMlp>(name, activation, std::move(p), options_.model_behaviour.liger.has_value());
   }
 
-  std::unique_ptr<SparseMoe> moe(const std::string& prefix) {
-    const ExpertSpec& experts = *spec_.experts;
-    const std::string name = prefix + ".mlp";
+  RouterShape router_shape() const {
+    return {.hidden = spec_.hidden_size,
+            .experts = spec_.experts->num_experts,
+            .top_k = spec_.experts->num_experts_per_tok,
+            .normalises = spec_.experts->norm_topk_prob,
+            .weights_in_logit_dtype = spec_.family != Family::mixtral,
+            .evenly = options_.even_routing};
+  }
+
+  /// The names of transformers 4.
+  std::unique_ptr<FeedForward> listed_moe(const std::string& prefix) {
     const bool mixtral = spec_.family == Family::mixtral;
-    const RouterShape router{.hidden = spec_.hidden_size,
-                             .experts = experts.num_experts,
-                             .top_k = experts.num_experts_per_tok,
-                             .normalises = experts.norm_topk_prob,
-                             .weights_in_logit_dtype = !mixtral,
-                             .evenly = options_.even_routing};
+    const std::string name = prefix + (mixtral ? ".block_sparse_moe" : ".mlp");
+    const std::int64_t h = spec_.hidden_size, i = spec_.experts->intermediate_size;
+    auto gate = linear(name + ".gate", h, spec_.experts->num_experts, false, TpStyle::none);
+    std::vector<std::unique_ptr<GatedMlp>> experts;
+    for (std::int64_t e = 0; e < spec_.experts->num_experts; ++e) {
+      const std::string expert = name + ".experts." + std::to_string(e);
+      const auto projection = [&](const char* of_mixtral, const char* of_qwen, std::int64_t in, std::int64_t out) {
+        return linear(expert + (mixtral ? of_mixtral : of_qwen), in, out, false, TpStyle::none);
+      };
+      MlpProjections p;
+      p.gate = projection(".w1", ".gate_proj", h, i), p.up = projection(".w3", ".up_proj", h, i);
+      p.down = projection(".w2", ".down_proj", i, h);
+      p.down_before_up = mixtral;
+      experts.push_back(std::make_unique<GatedMlp>(expert, Activation::silu, std::move(p), false));
+    }
+    return std::make_unique<ListedMoe>(name, router_shape(), std::move(gate), std::move(experts),
+                                       options_.model_behaviour.looks_up_experts);
+  }
+
+  std::unique_ptr<SparseMoe> moe(const std::string& name) {
+    const ExpertSpec& experts = *spec_.experts;
+    const bool mixtral = spec_.family == Family::mixtral;
     const std::int64_t tp = options_.slice.tp, ep = options_.slice.ep;
     const ExpertsShape shape{.experts = experts.num_experts / ep,
                              .hidden = spec_.hidden_size,
                              .intermediate = experts.intermediate_size / (ep > 1 ? 1 : tp)};
-    auto gate = std::make_unique<TopKRouter>(name + ".gate", router);
+    auto gate = std::make_unique<TopKRouter>(name + ".gate", router_shape());
     auto stacks = std::make_unique<FusedExperts>(name + ".experts", shape);
     if (ep > 1)
       stacks->spread({.experts = {MeshAxis::ep, ep}, .batch = {MeshAxis::tp, tp}});
@@ -284,8 +307,9 @@ class Builder {
   }
 
   std::unique_ptr<FeedForward> feed_forward(const std::string& prefix, std::int64_t index) {
-    if (spec_.experts && spec_.experts->in_layer(index)) return moe(prefix);
-    return mlp(prefix);
+    if (!spec_.experts || !spec_.experts->in_layer(index)) return mlp(prefix + ".mlp");
+    if (options_.model_behaviour.lists_experts) return listed_moe(prefix);
+    return moe(prefix + ".mlp");
   }
 
   std::unique_ptr<DecoderLayer> layer(std::int64_t index) {

@@ -107,6 +107,10 @@ struct ModelBehaviour {
   bool shifts_labels = true;
   /// The number by which the loss is divided is a Python number, not a tensor (before 4.50).
   bool item_count_on_host = false;
+  /// The experts of a mixture are modules that run one by one, each on the tokens that are sent to it (before 5.0).
+  bool lists_experts = false;
+  /// Only those to which any token is sent, which the host looks up (so in 4.57, not in 4.48).
+  bool looks_up_experts = true;
   std::optional<LigerBehaviour> liger;  ///< set where a job asks for Liger's kernels
 };
 

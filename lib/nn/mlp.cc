@@ -13,8 +13,9 @@ GatedMlp::GatedMlp(std::string name, Activation activation, MlpProjections proje
       activation_(activation),
       projections_(std::move(projections)),
       liger_(liger) {
-  for (LinearModule* linear :
-       {projections_.gate_up.get(), projections_.gate.get(), projections_.up.get(), projections_.down.get()})
+  LinearModule *second = projections_.up.get(), *last = projections_.down.get();
+  if (projections_.down_before_up) std::swap(second, last);
+  for (LinearModule* linear : {projections_.gate_up.get(), projections_.gate.get(), second, last})
     if (linear) add_child(*linear);
 }
 

@@ -12,6 +12,7 @@ namespace qlp {
 /// gate and up, or both in one (Phi-3).
 struct MlpProjections {
   std::unique_ptr<LinearModule> gate, up, gate_up, down;
+  bool down_before_up = false;  ///< in the order of registration (Mixtral's w1, w2, w3)
 };
 
 class GatedMlp final : public FeedForward {

@@ -40,6 +40,7 @@ enum class ModuleKind : std::uint8_t {
   decoder_layer,
   attention,
   mlp,
+  mixture,  ///< a router beside a list of experts
   router,
   experts,
   linear,

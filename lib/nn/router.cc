@@ -29,7 +29,7 @@ void send_evenly(Context& ctx, const Tensor& probabilities, const TopK& best) {
 
 }  // namespace
 
-Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape) {
+Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape, std::optional<DType> dtype) {
   const Tensor probabilities = softmax(ctx, logits, DType::float32);
   TopK best = topk(ctx, probabilities, shape.top_k);
   if (shape.evenly) send_evenly(ctx, probabilities, best);
@@ -37,7 +37,7 @@ Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape) {
     const Tensor sum = sum_last(ctx, best.values);
     best.values = div_in_place(ctx, best.values, sum);
   }
-  if (shape.weights_in_logit_dtype) best.values = to(ctx, best.values, logits.dtype());
+  if (dtype) best.values = to(ctx, best.values, *dtype);
   return {logits, std::move(best.indices), std::move(best.values)};
 }
 
@@ -66,7 +66,8 @@ Routing TopKRouter::forward(Context& ctx, const Tensor& hidden) {
     if (lora_) update = lora_->activate_matrix(ctx), folded = lora_->fold(ctx, update);
     const Tensor logits = linear(ctx, x, lora_ ? folded : weight_->tensor);
     folded.reset();
-    routing = route(ctx, logits, shape_);
+    const auto dtype = shape_.weights_in_logit_dtype ? std::optional(logits.dtype()) : std::nullopt;
+    routing = route(ctx, logits, shape_, dtype);
     return routing.weights;
   });
   return routing;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "nn/param_lora.h"
 
@@ -22,8 +23,8 @@ struct Routing {
   Tensor weights;  ///< [T, K]
 };
 
-/// softmax, topk and normalisation of logits [T, E], in float32.
-Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape);
+/// softmax, topk and normalisation of logits [T, E], in float32; the weights are cast to `dtype` where one is given.
+Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape, std::optional<DType> dtype);
 
 /// The tokens of pairs, each of which has `top_k` pairs behind each other (order // top_k).
 Tensor token_of_pair(Context& ctx, const Tensor& order, std::int64_t top_k);

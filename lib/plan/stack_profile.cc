@@ -96,7 +96,9 @@ ModelBehaviour StackProfile::model(Family family) const {
           .returns_float_logits = model_makes_loss(family),
           .averages_loss = model_makes_loss(family),
           .shifts_labels = transformers >= Version{4, 50, 0},
-          .item_count_on_host = !counts_items_on_device()};
+          .item_count_on_host = !counts_items_on_device(),
+          .lists_experts = lists_experts(),
+          .looks_up_experts = transformers >= Version{4, 53, 0}};
 }
 
 Fsdp2Behaviour StackProfile::fully_shard() const {

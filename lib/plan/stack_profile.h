@@ -68,6 +68,8 @@ class StackProfile {
   /// Experts are stacks of matrices that one kernel multiplies; looked at in 5.24 (integrations/moe.py). 4.57 runs them
   /// one by one; what lies between is taken to be like the newer from where layers checkpoint in their forward.
   bool fuses_experts() const { return layers_checkpoint_forward(); }
+  /// Experts are lists of modules. transformers modeling_mixtral.py, modeling_qwen3_moe.py, until 4.57.
+  bool lists_experts() const { return v_.transformers < Version{5, 0, 0}; }
   /// torch.nn.functional.grouped_mm is there, for compute capability 8.0 and newer. torch 2.10.
   bool groups_matrices() const { return v_.torch >= Version{2, 10, 0}; }
   /// PEFT takes old names of experts for their parameters, and folds updates into copies; looked at in 0.21
@@ -145,6 +147,9 @@ class StackProfile {
   /// FSDP1's clip_grad_norm_ takes gradients of one dtype only; seen in torch 2.8, not in 2.14
   /// (fully_sharded_data_parallel.py, _get_grad_norm).
   bool fsdp1_clips_one_dtype() const { return v_.torch < Version{2, 9, 0}; }
+
+  /// ZeRO-3 gathers mixtures of experts as a whole, without being told. DeepSpeed 0.18 (deepspeedai/DeepSpeed 7604).
+  bool zero3_finds_leaves() const { return v_.deepspeed >= Version{0, 18, 0}; }
 
   /// torch's fully_shard.
   Fsdp2Behaviour fully_shard() const;

@@ -53,10 +53,18 @@ void Zero3Runtime::prepare(Context& ctx, CausalLm& model) {
   }
   std::erase_if(groups, [](const auto& group) { return group.empty(); });
   coordinator_ = std::make_unique<Zero3Coordinator>(model, all, options_);
-  hooks_ = std::make_unique<Zero3Hooks>(*coordinator_);
-  hooks_->replaces_linear = zero_init;
-  model.visit([&](Module& module) { module.set_hooks(hooks_.get()); });
+  hooks_ = std::make_unique<Zero3Hooks>(
+      *coordinator_, [this](Context& c, const Module& leaf) { optimizer_->gradients().leave(c, leaf); });
+  hooks_->replaces_linear = below_leaves_.replaces_linear = zero_init;
+  set_hooks(model, hooks_.get());
   optimizer_ = std::make_unique<Zero3Optimizer>(ctx, groups, *coordinator_, all, options_);
+}
+
+/// _register_deepspeed_module
+void Zero3Runtime::set_hooks(Module& module, ForwardHooks* hooks) {
+  module.set_hooks(hooks);
+  if (is_leaf_module(module)) hooks = &below_leaves_;
+  for (Module* child : module.children()) set_hooks(*child, hooks);
 }
 
 void Zero3Runtime::begin_micro_step(Context& ctx, bool sync) {
@@ -75,6 +83,7 @@ StateDict Zero3Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
   coordinator_->release_all(ctx);
   StateDict out;
   model.visit([&](Module& module) {
+    if (is_leaf_module(module)) return;  // it has none of its own
     const std::vector<Zero3Param*>& params = coordinator_->params_of(&module);
     if (params.empty()) return;
     if (params.size() == 1) params.front()->all_gather(ctx);

@@ -31,6 +31,7 @@ class Zero3Runtime final : public ZeroEngine, public ParameterCutter {
 
  private:
   void cut(Context& ctx, Parameter& parameter);
+  void set_hooks(Module& module, ForwardHooks* hooks);
   void finish_backward(Context& ctx) override { optimizer_->gradients().finish_backward(ctx); }
   void step(Context& ctx, Optimizer& optimizer) override { optimizer_->step(ctx, optimizer); }
 
@@ -42,6 +43,7 @@ class Zero3Runtime final : public ZeroEngine, public ParameterCutter {
   std::vector<Tensor> first_frequencies_;
   std::unique_ptr<Zero3Coordinator> coordinator_;
   std::unique_ptr<Zero3Hooks> hooks_;
+  Zero3LinearHooks below_leaves_;
   std::unique_ptr<Zero3Optimizer> optimizer_;
 };
 

@@ -35,11 +35,38 @@ Zero3Coordinator::Zero3Coordinator(Module& root, const std::vector<Zero3Param*>&
     for (const auto& parameter : module.own_parameters()) own.push_back(by_parameter_.at(parameter.get()));
     for (const Parameter* parameter : module.shared_parameters()) own.push_back(by_parameter_.at(parameter));
   });
+  root.visit([&](Module& module) {
+    if (!is_leaf_module(module)) return;
+    std::vector<Zero3Param*>& own = of_module_[&module];
+    for (const Parameter* parameter : module.parameters()) {
+      Zero3Param* param = by_parameter_.at(parameter);
+      param->leaf = &module;
+      own.push_back(param);
+    }
+    if (below_.empty()) add_below(root);
+  });
+}
+
+void Zero3Coordinator::add_below(Module& root) {
+  root.visit([&](Module& module) {
+    std::vector<Zero3Param*>& below = below_[&module];
+    for (const Parameter* parameter : module.parameters()) below.push_back(by_parameter_.at(parameter));
+  });
 }
 
 const std::vector<Zero3Param*>& Zero3Coordinator::params_of(const Module* module) const {
   static const std::vector<Zero3Param*> none;
   return module ? of_module_.at(module) : none;
+}
+
+const std::vector<Zero3Param*>& Zero3Coordinator::own_params_of(const Module* module) const {
+  static const std::vector<Zero3Param*> none;
+  return module && is_leaf_module(*module) ? none : params_of(module);
+}
+
+const std::vector<Zero3Param*>& Zero3Coordinator::params_below(const Module* module) const {
+  const auto found = below_.find(module);
+  return found == below_.end() ? params_of(module) : found->second;
 }
 
 std::int64_t Zero3Coordinator::last_fetched_for(const Zero3Param& param) const {
@@ -108,6 +135,7 @@ void Zero3Coordinator::fetch(Context& ctx, const Module* module) {
   if (trace_ == Trace::record) module_order_.push_back(module);
   const std::vector<Zero3Param*>& params = params_of(module);
   gather(ctx, params);
+  if (module && is_leaf_module(*module)) begin_all(ctx, params);
   for (Zero3Param* param : params) {
     param->users.insert(module);
     if (!param->inflight) continue;
@@ -119,6 +147,14 @@ void Zero3Coordinator::fetch(Context& ctx, const Module* module) {
   wait_stream(ctx, ctx.stream, options_.gather_stream());
   if (trace_ == Trace::complete) prefetch(ctx, params);
   ++step_;
+}
+
+/// The parameters of a leaf are waited for in the order of a set of addresses, so that as a rule every gathering has made
+/// its copies before the first one is done with and goes.
+void Zero3Coordinator::begin_all(Context& ctx, const std::vector<Zero3Param*>& params) {
+  const Scoped stream(ctx.stream, options_.gather_stream());
+  for (Zero3Param* param : params)
+    if (const Ref<Zero3Gather> gather = param->inflight) gather->wait(ctx);
 }
 
 /// What the module has just fetched leaves the queue; what follows is fetched up to the size of a bucket, as far as
@@ -151,7 +187,7 @@ void Zero3Coordinator::prefetch(Context& ctx, const std::vector<Zero3Param*>& fe
 }
 
 /// Decided once for each module and step: not what persists, what the prefetcher has passed over because it was there,
-/// or what is used again within the reuse distance.
+/// or what is used again within the reuse distance, which a leaf measures by all that is below the modules to come.
 const std::vector<Zero3Param*>& Zero3Coordinator::params_to_release(const Module& module) {
   const auto [entry, is_new] = to_release_.try_emplace({&module, step_});
   std::vector<Zero3Param*>& params = entry->second;
@@ -161,7 +197,8 @@ const std::vector<Zero3Param*>& Zero3Coordinator::params_to_release(const Module
   std::int64_t traversed = 0;
   for (auto step = static_cast<std::size_t>(step_); step < module_order_.size(); ++step) {
     if (traversed >= options_.max_reuse_distance) break;
-    for (const Zero3Param* param : params_of(module_order_[step])) {
+    const Module* const next = module_order_[step];
+    for (const Zero3Param* param : is_leaf_module(module) ? params_below(next) : own_params_of(next)) {
       std::erase(params, param);
       traversed += param->numel();
     }

@@ -15,7 +15,8 @@ namespace qlp {
 
 class Zero3Coordinator {
  public:
-  /// `params` are all parameters below `root`, in the order of named_parameters().
+  /// `params` are all parameters below `root`, in the order of named_parameters(). Mixtures of experts are leaves: what
+  /// is below them is theirs (z3_leaf_module.py).
   Zero3Coordinator(Module& root, const std::vector<Zero3Param*>& params, const Zero3Options& options);
   Zero3Coordinator(const Zero3Coordinator&) = delete;
   Zero3Coordinator& operator=(const Zero3Coordinator&) = delete;
@@ -32,7 +33,7 @@ class Zero3Coordinator {
   /// A module reads the parameter of another one: in the forward pass that gathers it if it is not there, and from then
   /// on it counts as the module's own (ZeROOrderedDict, register_external_parameter).
   void read_outside(Context& ctx, const Module& reader, const Parameter& parameter);
-  /// The parameters that a module reads: its own, and those that it shares.
+  /// The parameters that a module reads: its own, and those that it shares; of a leaf all that are below it.
   const std::vector<Zero3Param*>& params_of(const Module* module) const;
   /// The parameter that this tensor is; null for any other.
   Zero3Param* param_of(const Tensor& tensor) const;
@@ -46,11 +47,15 @@ class Zero3Coordinator {
 
   void check_trace(Context& ctx, const Module* module);
   void make_param_order();
+  void add_below(Module& root);
+  void begin_all(Context& ctx, const std::vector<Zero3Param*>& params);
   void prefetch(Context& ctx, const std::vector<Zero3Param*>& fetched);
   void gather(Context& ctx, const std::vector<Zero3Param*>& params);
   void release(Context& ctx, Zero3Param& param);
   void finish_inflight(Context& ctx);
   const std::vector<Zero3Param*>& params_to_release(const Module& module);
+  const std::vector<Zero3Param*>& own_params_of(const Module* module) const;
+  const std::vector<Zero3Param*>& params_below(const Module* module) const;
   std::int64_t last_fetched_for(const Zero3Param& param) const;
 
   Zero3Options options_;
@@ -58,6 +63,7 @@ class Zero3Coordinator {
   std::unordered_map<const Parameter*, Zero3Param*> by_parameter_;
   std::unordered_map<const TensorImpl*, Zero3Param*> by_tensor_;
   std::unordered_map<const Module*, std::vector<Zero3Param*>> of_module_;
+  std::unordered_map<const Module*, std::vector<Zero3Param*>> below_;  ///< of models with leaves
   Trace trace_ = Trace::invalid;
   std::int64_t step_ = 0;
   std::vector<const Module*> module_order_;

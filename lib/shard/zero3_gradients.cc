@@ -48,8 +48,17 @@ Zero3Gradients::Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3
 /// create_reduce_and_remove_grad_hooks: each parameter is whole while it gets its hook.
 void Zero3Gradients::add_hook(Context& ctx, Zero3Param& param) {
   param.all_gather(ctx);
-  register_post_accumulate_hook(param.tensor(), [this, &param](Context& c) { ready(c, param); });
+  if (param.leaf)
+    of_leaf_[param.leaf].push_back(&param);
+  else
+    register_post_accumulate_hook(param.tensor(), [this, &param](Context& c) { ready(c, param); });
   param.free(ctx);
+}
+
+void Zero3Gradients::leave(Context& ctx, const Module& leaf) {
+  const auto params = of_leaf_.find(&leaf);
+  if (params == of_leaf_.end()) return;
+  for (Zero3Param* param : params->second) ready(ctx, *param);
 }
 
 /// reduce_independent_p_g_buckets_and_remove_grads, __add_grad_to_ipg_bucket

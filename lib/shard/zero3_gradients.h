@@ -22,6 +22,9 @@ class Zero3Gradients {
 
   /// The micro step that comes is the last one before the optimizer's.
   void set_boundary(bool boundary) { boundary_ = boundary; }
+  /// The backward pass has left a leaf: only now its gradients go into the bucket, all of them
+  /// (reduce_leaf_module_grads).
+  void leave(Context& ctx, const Module& leaf);
   /// After the backward pass of a micro step.
   void finish_backward(Context& ctx);
   /// This rank's part of the gradients of a sub group, as views.
@@ -60,6 +63,7 @@ class Zero3Gradients {
   std::int64_t bucket_numel_ = 0;
   std::vector<std::vector<Tensor>> norms_;  ///< of gradients that live on the host, by sub group
   std::map<const Zero3Param*, Kept> kept_;
+  std::map<const Module*, std::vector<Zero3Param*>> of_leaf_;
   std::set<const Zero3Param*> fresh_;  ///< whose parts hold gradients of this step
 };
 

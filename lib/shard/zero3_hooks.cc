@@ -7,6 +7,15 @@
 namespace qlp {
 namespace {
 
+/// `tensor` with `node` behind it.
+Tensor put_behind(const Tensor& tensor, const Ref<Node>& node) {
+  node->add_edge(tensor);
+  Tensor out = tensor.alias();
+  out.impl()->is_view = tensor.impl()->is_view;
+  set_history(out, node);
+  return out;
+}
+
 /// PreBackwardFunctionForModule, PostBackwardFunctionModule: gradients pass, and the coordinator is told.
 class BackwardHook final : public Node {
  public:
@@ -27,12 +36,7 @@ class BackwardHook final : public Node {
   /// `tensor` with this hook behind it.
   static Tensor put(Context& ctx, When when, Zero3Coordinator& coordinator, const Module* module, Tensor tensor) {
     if (!records(ctx, tensor)) return tensor;
-    const auto node = make_ref<BackwardHook>(ctx, when, coordinator, module);
-    node->add_edge(tensor);
-    Tensor out = tensor.alias();
-    out.impl()->is_view = tensor.impl()->is_view;
-    set_history(out, node);
-    return out;
+    return put_behind(tensor, make_ref<BackwardHook>(ctx, when, coordinator, module));
   }
 
  private:
@@ -41,23 +45,52 @@ class BackwardHook final : public Node {
   const Module* hooked_;
 };
 
+/// register_full_backward_hook of a leaf.
+class LeafHook final : public Node {
+ public:
+  LeafHook(Context& ctx, const Zero3Hooks::LeafObserver& on_leaf, const Module& leaf)
+      : Node(ctx), on_leaf_(on_leaf), leaf_(leaf) {}
+
+  Grads backward(Context& ctx, Grads& grads) override {
+    on_leaf_(ctx, leaf_);
+    Grads out;
+    out.push_back(std::move(grads[0]));
+    return out;
+  }
+
+ private:
+  const Zero3Hooks::LeafObserver& on_leaf_;
+  const Module& leaf_;
+};
+
 using When = BackwardHook::When;
 
 }  // namespace
 
-bool Zero3Hooks::replaces_linear_of(const Module& module) const {
+bool Zero3LinearHooks::replaces_linear_of(const Module& module) const {
   return replaces_linear && (module.kind() == ModuleKind::linear || module.kind() == ModuleKind::lora_matrix);
+}
+
+Tensor Zero3LinearHooks::pre_forward(Context& ctx, Module& module, Tensor input) {
+  if (replaces_linear_of(module)) ctx.saved_hooks.push_back(&linear_);
+  return input;
+}
+
+Tensor Zero3LinearHooks::post_forward(Context& ctx, Module& module, Tensor output) {
+  if (replaces_linear_of(module)) ctx.saved_hooks.pop_back();
+  return output;
 }
 
 Tensor Zero3Hooks::pre_forward(Context& ctx, Module& module, Tensor input) {
   coordinator_.fetch(ctx, &module);
   Tensor hooked = BackwardHook::put(ctx, When::after, coordinator_, &module, std::move(input));
-  if (replaces_linear_of(module)) ctx.saved_hooks.push_back(&linear_);
-  return hooked;
+  if (is_leaf_module(module) && records(ctx, hooked))
+    hooked = put_behind(hooked, make_ref<LeafHook>(ctx, on_leaf_, module));
+  return Zero3LinearHooks::pre_forward(ctx, module, std::move(hooked));
 }
 
 Tensor Zero3Hooks::post_forward(Context& ctx, Module& module, Tensor output) {
-  if (replaces_linear_of(module)) ctx.saved_hooks.pop_back();
+  output = Zero3LinearHooks::post_forward(ctx, module, std::move(output));
   coordinator_.release(ctx, module);
   return BackwardHook::put(ctx, When::before, coordinator_, &module, std::move(output));
 }

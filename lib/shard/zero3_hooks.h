@@ -2,14 +2,34 @@
 // 0.18.3).
 #pragma once
 
+#include <functional>
+
 #include "autograd/zero3_linear.h"
 #include "shard/zero3_coordinator.h"
 
 namespace qlp {
 
-class Zero3Hooks final : public ForwardHooks {
+/// torch.nn.functional.linear is DeepSpeed's (zero.Init), in modules that have hooks and in those below a leaf, which
+/// have none.
+class Zero3LinearHooks : public ForwardHooks {
  public:
-  explicit Zero3Hooks(Zero3Coordinator& coordinator) : coordinator_(coordinator) {}
+  Tensor pre_forward(Context& ctx, Module& module, Tensor input) override;
+  Tensor post_forward(Context& ctx, Module& module, Tensor output) override;
+
+  bool replaces_linear = false;
+
+ private:
+  bool replaces_linear_of(const Module& module) const;
+
+  Zero3LinearFunction linear_;
+};
+
+class Zero3Hooks final : public Zero3LinearHooks {
+ public:
+  /// Told when the backward pass has left a leaf.
+  using LeafObserver = std::function<void(Context&, const Module& leaf)>;
+  Zero3Hooks(Zero3Coordinator& coordinator, LeafObserver on_leaf)
+      : coordinator_(coordinator), on_leaf_(std::move(on_leaf)) {}
 
   Tensor pre_forward(Context& ctx, Module& module, Tensor input) override;
   Tensor post_forward(Context& ctx, Module& module, Tensor output) override;
@@ -21,14 +41,10 @@ class Zero3Hooks final : public ForwardHooks {
 
   /// Between the hooks of the whole model: what modules read of each other is gathered only then.
   bool in_forward = false;
-  /// torch.nn.functional.linear is DeepSpeed's (zero.Init).
-  bool replaces_linear = false;
 
  private:
-  bool replaces_linear_of(const Module& module) const;
-
   Zero3Coordinator& coordinator_;
-  Zero3LinearFunction linear_;
+  LeafObserver on_leaf_;
 };
 
 }  // namespace qlp

@@ -17,6 +17,9 @@ class Zero3Gather;
 /// ZeroParamStatus: whether the whole is there.
 enum class Zero3Status : std::uint8_t { available, not_available, inflight };
 
+/// Which modules DeepSpeed takes for leaves by itself (leaf_module_config.py, DEFAULT_LEAF_MODULE_CLASSES).
+inline bool is_leaf_module(const Module& module) { return module.kind() == ModuleKind::mixture; }
+
 class Zero3Param {
  public:
   /// Cuts a parameter that is whole on the GPU: from now on its tensor is empty between uses.
@@ -59,6 +62,7 @@ class Zero3Param {
   Zero3Status status = Zero3Status::available;
   bool persists = false;          ///< never freed while training; partitioned for the optimizer's step
   std::set<const Module*> users;  ///< ds_active_sub_modules
+  const Module* leaf = nullptr;   ///< ds_z3_leaf_module: gathered as a whole with what is below it; none of most
   Ref<Zero3Gather> inflight;      ///< the gathering that it waits for
 
  private:

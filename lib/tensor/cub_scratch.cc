@@ -58,4 +58,23 @@ std::uint64_t scan_bytes(std::int64_t items, DType dtype, const DeviceTraits& tr
   return tile_states(items, 896, state, traits.cuda_toolkit < kCub3 ? 0 : 1);
 }
 
+// agent_reduce.cuh, dispatch_reduce.cuh: 256 threads with 16 items each; a grid of at most 5 times the blocks that are
+// resident at once, 8 on a multiprocessor.
+std::uint64_t count_bytes(std::int64_t items, const DeviceTraits& traits) {
+  constexpr std::int64_t kTile = 4096, kBlocks = 40;
+  if (items <= kTile) return 1;
+  return aligned(static_cast<std::uint64_t>(traits.sm_count * kBlocks) * sizeof(std::int32_t)) + kSlack;
+}
+
+// Tiles as seen with the toolkits of torch 2.4, 2.8 and 2.14 on compute capability 7.5, 8.0, 9.0 and 10.0.
+std::uint64_t select_bytes(std::int64_t items, const DeviceTraits& traits) {
+  const std::uint64_t extras = traits.cuda_toolkit < kCub3 ? 0 : 1;
+  const auto tile = [&]() -> std::int64_t {
+    if (traits.cuda_toolkit < 128 || traits.compute_capability < 80) return 640;
+    if (traits.compute_capability < 90) return 2304;
+    return traits.compute_capability >= 100 && extras ? 3520 : 4224;
+  };
+  return tile_states(items, tile(), 8, extras);
+}
+
 }  // namespace qlp

@@ -15,4 +15,9 @@ std::uint64_t unique_by_key_bytes(std::int64_t items, const DeviceTraits& traits
 /// Bytes for a running sum of `items` values (DeviceScan).
 std::uint64_t scan_bytes(std::int64_t items, DType dtype, const DeviceTraits& traits);
 
+/// Bytes to count which of `items` values are not zero (DeviceReduce::Sum).
+std::uint64_t count_bytes(std::int64_t items, const DeviceTraits& traits);
+/// Bytes to list where they are (DeviceSelect::Flagged).
+std::uint64_t select_bytes(std::int64_t items, const DeviceTraits& traits);
+
 }  // namespace qlp

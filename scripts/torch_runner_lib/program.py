@@ -6,7 +6,7 @@ import tempfile
 
 import torch
 
-from . import load, plans, stack
+from . import load, plans, routing, stack
 from .phases import Phases
 from .section import Refused
 
@@ -242,6 +242,7 @@ def train(sections, plan, training, checkpoint, phases):
     torch.cuda.reset_peak_memory_stats()
     model = load.from_pretrained(checkpoint, dtype, training.attention, load.quantization_config(quantization), plan.loading,
                                  device)
+    routing.spread_evenly(model)
     phases.mark("load")
     model = load.prepared(model, quantization, training.checkpointing)
     model = load.adapted(model, sections["adapter"], training.checkpointing, bf16_cast)

@@ -176,7 +176,14 @@ TEST_CASE("estimate/zero3_plan: what cannot run, or is not worked out, is refuse
   }
   SUBCASE("mixtures of experts") {
     job.model.experts.emplace();
-    CHECK(refused(job, plan) == Codes{"not-supported"});
+    CHECK(refused(job, plan).empty());
+    job.adapter->target_modules = {"w1"};
+    CHECK(refused(job, plan).empty() == (job.training.gradient_checkpointing != GradientCheckpointing::none));
+    job.stack.deepspeed = {0, 17, 6};
+    job.training.gradient_checkpointing = GradientCheckpointing::reentrant;
+    CHECK(refused(job, plan) == Codes{"zero3-leaves"});
+    job.stack.transformers = {5, 24, 0};
+    CHECK(refused(job, plan) == Codes{"zero3-stacked-experts"});
   }
   SUBCASE("other optimizers, and on the host others than torch's") {
     job.training.optimizer = named_optimizer("schedule_free_adamw");

@@ -63,7 +63,7 @@ struct Cut {
       all.push_back(params.back().get());
     }
     coordinator = std::make_unique<Zero3Coordinator>(chain, all, options);
-    hooks = std::make_unique<Zero3Hooks>(*coordinator);
+    hooks = std::make_unique<Zero3Hooks>(*coordinator, Zero3Hooks::LeafObserver());
     chain.visit([&](Module& module) { module.set_hooks(hooks.get()); });
   }
   std::uint64_t held() const { return allocator.stats().allocated.current; }

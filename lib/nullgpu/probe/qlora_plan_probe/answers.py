@@ -77,7 +77,12 @@ class Answers:
             result.fill_(value.value)
 
     def _nonzero(self, tensor):
-        aten.nonzero.out(tensor, out=made.empty(0, dtype=torch.int64, device=tensor.device))
+        """The operation runs for what it allocates on the way. It reads a count that no kernel has written, from the
+        block that was freed last, where something else may have left any number."""
+        dense = aten.contiguous.default(tensor)  # as it does first
+        self._values.put(made.empty(1, dtype=torch.int32, device=tensor.device), made.full((1,), 0, dtype=torch.int32))
+        aten.nonzero.out(dense, out=made.empty(0, dtype=torch.int64, device=tensor.device))
+        del dense
         value = self._values.of(tensor)
         if value is None:
             chosen = self._answer("nonzero", "nonzero", True)

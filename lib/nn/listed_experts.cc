@@ -1,0 +1,68 @@
+#include "nn/listed_experts.h"
+
+#include <utility>
+
+#include "autograd/indexing.h"
+#include "autograd/pointwise.h"
+#include "autograd/views.h"
+#include "tensor/factories.h"
+#include "tensor/reduction.h"
+
+namespace qlp {
+
+ListedMoe::ListedMoe(std::string name, const RouterShape& shape, std::unique_ptr<LinearModule> gate,
+                     std::vector<std::unique_ptr<GatedMlp>> experts, bool looks_up)
+    : FeedForward(ModuleKind::mixture, std::move(name)),
+      shape_(shape),
+      gate_(std::move(gate)),
+      experts_(std::move(experts)),
+      looks_up_(looks_up) {
+  add_child(*gate_);
+  for (const auto& expert : experts_) add_child(*expert);
+}
+
+std::int64_t ListedMoe::rows_of(std::int64_t index, std::int64_t pairs) const {
+  return pairs / shape_.experts + (index < pairs % shape_.experts ? 1 : 0);
+}
+
+/// torch.greater(expert_mask.sum(dim=(-1, -2)), 0).nonzero()
+void ListedMoe::look_up_experts(Context& ctx, const Tensor& mask) const {
+  const Tensor sums = empty(ctx, {shape_.experts}, DType::int64, Op::sum);
+  reduction_scratch(ctx, mask.view({mask.numel() / shape_.experts, shape_.experts}), 1U, Op::sum);
+  const Tensor hit = empty(ctx, {shape_.experts}, DType::boolean, Op::ge);
+  nonzero(ctx, hit, shape_.experts);
+}
+
+Tensor ListedMoe::forward(Context& ctx, const Tensor& input) {
+  return call(ctx, input, [&](const Tensor& x) {
+    const std::int64_t tokens = x.size(0) * x.size(1), width = x.size(2), pairs = tokens * shape_.top_k;
+    const Tensor hidden = reshape(ctx, x, {tokens, width});
+    const Tensor logits = gate_->forward(ctx, hidden);
+    const Routing routing = route(ctx, logits, shape_, hidden.dtype());
+    Tensor sum = empty(ctx, hidden.shape(), hidden.dtype(), Op::zeros);
+    const Tensor mask = empty(ctx, {tokens, shape_.top_k, shape_.experts}, DType::int64, Op::zeros);
+    if (looks_up_) look_up_experts(ctx, mask);
+    Tensor places, state, weighted;  // Python's names, which hold what the last expert left until they are given anew
+    for (std::int64_t i = 0; i < shape_.experts; ++i) {
+      const std::int64_t rows = rows_of(i, pairs);
+      {
+        Tensor own;
+        if (looks_up_) own = empty(ctx, {shape_.top_k, tokens}, DType::int64, Op::index);
+        const Tensor dense = empty(ctx, {shape_.top_k, tokens}, DType::int64, Op::contiguous);
+        places = nonzero(ctx, dense, rows);
+      }
+      const Tensor columns = places.flat(0, rows), of_token = places.flat(rows, rows);
+      state = index_rows(ctx, hidden, of_token);
+      {
+        const Tensor out = experts_[static_cast<std::size_t>(i)]->forward(ctx, state);
+        const Tensor weights = index_elements(ctx, routing.weights, of_token, columns);
+        weighted = mul(ctx, out, weights);
+      }
+      const Tensor cast = to(ctx, weighted, hidden.dtype());
+      sum = add_rows_in_place(ctx, sum, of_token, cast);
+    }
+    return reshape(ctx, sum, x.shape());
+  });
+}
+
+}  // namespace qlp

@@ -1,0 +1,33 @@
+// Mixtures of experts as transformers 4 writes them: a list of MLPs that run one by one, each on the tokens that are
+// sent to it (MixtralSparseMoeBlock, Qwen3MoeSparseMoeBlock of 4.48 to 4.57).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nn/mlp.h"
+#include "nn/router.h"
+
+namespace qlp {
+
+class ListedMoe final : public FeedForward {
+ public:
+  /// `looks_up`: the host asks which experts any token goes to, and leaves the others out.
+  ListedMoe(std::string name, const RouterShape& shape, std::unique_ptr<LinearModule> gate,
+            std::vector<std::unique_ptr<GatedMlp>> experts, bool looks_up);
+  /// Tokens go to the experts evenly: of all pairs of a token and an expert each gets as many, the first ones one more
+  /// where they do not divide. What is kept for the backward pass does not depend on it, the largest expert does.
+  Tensor forward(Context& ctx, const Tensor& x) override;
+
+ private:
+  /// Pairs of expert `index`, of all.
+  std::int64_t rows_of(std::int64_t index, std::int64_t pairs) const;
+  void look_up_experts(Context& ctx, const Tensor& mask) const;
+
+  RouterShape shape_;
+  std::unique_ptr<LinearModule> gate_;
+  std::vector<std::unique_ptr<GatedMlp>> experts_;
+  bool looks_up_;
+};
+
+}  // namespace qlp
