@@ -109,7 +109,7 @@ std::uint64_t backward_peak(const JobSpec& job, const ShardingPlan& plan = Singl
 TEST_CASE("estimate/expert_rules: experts that run one by one, as the libraries run them") {
   JobSpec job = listed(Family::mixtral);
   CHECK(backward_peak(job) == 1188475038);
-  job.adapter = AdapterSpec{.r = 8, .all_linear = true, .lora_dropout = 0.05};
+  job.adapter = AdapterSpec{.r = 8, .lora_dropout = 0.05, .all_linear = true};
   CHECK(backward_peak(job) == 599232464);
   job.quantization = QuantizationSpec{.double_quant = true, .quant_storage = DType::bfloat16};
   CHECK(backward_peak(job) == 479443264);
@@ -149,6 +149,6 @@ TEST_CASE("estimate/expert_rules: experts without tokens, and Liger's, are refus
 
 TEST_CASE("estimate/expert_rules: adapters on listed experts have dropout and DoRA as those of other layers do") {
   JobSpec job = listed(Family::mixtral);
-  job.adapter = AdapterSpec{.r = 8, .target_modules = {"w1"}, .lora_dropout = 0.1, .use_dora = true};
+  job.adapter = AdapterSpec{.r = 8, .lora_dropout = 0.1, .use_dora = true, .target_modules = {"w1"}};
   CHECK(dry_run(job, Fsdp2{}, 0));
 }

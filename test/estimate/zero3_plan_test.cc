@@ -165,6 +165,26 @@ TEST_CASE("estimate/zero3_plan: zero.Init makes the model in parts, as the oracl
   CHECK(load.end.requested.current == 323'490'944);
 }
 
+// The libraries on a null GPU as above, with an attention mask of 4096 bytes, which no prediction has; tokens were sent
+// to all experts evenly. Two layers of Mixtral with 8 experts, LoRA, rank 0 of 2.
+TEST_CASE("estimate/zero3_plan: a mixture is gathered as a whole, as DeepSpeed does by itself") {
+  JobSpec job = lora_job();
+  ModelSpec& model = job.model;
+  model.family = Family::mixtral;
+  model.hidden_size = 1024, model.intermediate_size = 1536, model.num_hidden_layers = 2, model.vocab_size = 32'000;
+  model.num_attention_heads = 16, model.num_key_value_heads = 4, model.tie_word_embeddings = false;
+  model.max_position_embeddings = 32'768;
+  model.experts = ExpertSpec{.num_experts = 8, .num_experts_per_tok = 2, .intermediate_size = 1536};
+  job.loading = Loading::rank0;
+  job.training.seq_len = 512;
+  job.training.num_steps = 2;
+  job.training.gradient_checkpointing = GradientCheckpointing::reentrant;
+  job.cluster.world_size = 2;
+  const Figures figures = run(job, std::get<Zero>(find_plan("zero3")->plan));
+  CHECK(figures.peak == 1'664'755'417 - 4096);
+  CHECK(figures.end == 1'163'912'921);
+}
+
 TEST_CASE("estimate/zero3_plan: what cannot run, or is not worked out, is refused with its reason") {
   JobSpec job = lora_job();
   Zero plan = zero3();
