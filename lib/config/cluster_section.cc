@@ -43,10 +43,10 @@ Mesh read_mesh(MapReader& map, const Mesh& fallback, std::int64_t world_size) {
   const auto* node = map.take("mesh");
   if (!node) return mesh;
   MapReader axes(node, map.place_of("mesh"), map.findings());
-  mesh.tp = axes.integer_or("tp", {1, kMostRanks}, 1);
+  mesh.tp = axes.integer_or("tp", {1, kMostRanks}, fallback.tp);
   mesh.cp = axes.integer_or("cp", {1, kMostRanks}, fallback.cp);
-  mesh.pp = axes.integer_or("pp", {1, kMostRanks}, 1);
-  mesh.ep = axes.integer_or("ep", {1, kMostRanks}, 1);
+  mesh.pp = axes.integer_or("pp", {1, kMostRanks}, fallback.pp);
+  mesh.ep = axes.integer_or("ep", {1, kMostRanks}, fallback.ep);
   mesh.cp_comm_strategy = axes.choice<CpCommStrategy>("cp_comm_strategy").value_or(mesh.cp_comm_strategy);
   axes.finish();
   if (world_size % mesh.ranks_of_replica() != 0)

@@ -6,6 +6,7 @@
 #include "config/accelerate_reader.h"
 #include "config/deepspeed_reader.h"
 #include "config/named_file.h"
+#include "config/shard_map_reader.h"
 
 namespace qlp {
 namespace {
@@ -24,6 +25,7 @@ std::optional<LaunchFile> read_launch_file(const std::string& path, const KeyPla
   const NodePtr root = read_map(path, named, files, findings);
   if (!root) return std::nullopt;
   if (has(*root, "distributed_type")) return read_accelerate(*root, path, files, findings);
+  if (has(*root, "wrap_units")) return read_shard_map(*root, path, findings);
   if (!has(*root, "zero_optimization"))
     return refuse(*root, "neither a file of accelerate (distributed_type) nor one of DeepSpeed (zero_optimization)",
                   findings);

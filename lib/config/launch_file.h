@@ -20,12 +20,12 @@ struct LaunchFile {
   std::optional<std::string_view> mixed_precision;  ///< "no", "bf16" or "fp16", where the Trainer's flag does not say
   std::optional<bool> ram_efficient_loading;        ///< fsdp_cpu_ram_efficient_loading
   bool activation_checkpointing = false;            ///< fsdp_activation_checkpointing
-  Mesh mesh;                                        ///< parallelism_config, as far as it shares sequences
+  Mesh mesh;                                        ///< of parallelism_config as far as it shares sequences
 };
 
-/// Reads `path`: accelerate's YAML or JSON (told by distributed_type), else DeepSpeed's JSON. Keys that are not known
-/// are warnings. None where it has errors: codes of job_reader.h, and "not-a-launch-file". `named` is the key that
-/// names the file.
+/// Reads `path`: accelerate's YAML or JSON (told by distributed_type), a shard map (by wrap_units), else DeepSpeed's
+/// JSON. Keys that are not known are warnings. None where it has errors: codes of job_reader.h, and
+/// "not-a-launch-file". `named` is the key that names the file.
 std::optional<LaunchFile> read_launch_file(const std::string& path, const KeyPlace& named, const FileReader& files,
                                            Findings& findings);
 /// The same of DeepSpeed's JSON alone, which a file of accelerate may name.

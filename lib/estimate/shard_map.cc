@@ -1,11 +1,13 @@
 #include "estimate/shard_map.h"
 
 #include <memory>
+#include <utility>
 
-#include "base/refusal.h"
+#include "estimate/expert_rules.h"
 #include "estimate/fsdp1_plan.h"
 #include "estimate/fsdp2_plan.h"
 #include "estimate/model_options.h"
+#include "estimate/parallel_rules.h"
 #include "estimate/runtimes.h"
 #include "estimate/weight_list.h"
 #include "estimate/zero3_plan.h"
@@ -62,7 +64,9 @@ std::vector<WrapUnit> units_of(const JobSpec& job, const ShardingPlan& plan, Cau
   }
   if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan)) {
     const auto setup = fsdp2_setup(job, *fsdp2, 0, stack);
-    for (const Fsdp2Unit& unit : fsdp2_units(model, setup->preparation, setup->options.behaviour)) {
+    const Fsdp2Preparation& preparation = setup->preparation;
+    for (const Fsdp2Unit& unit : preparation.cut_at_load ? fsdp2_units_at_load(model, preparation.reshard_after_forward)
+                                                         : fsdp2_units(model, preparation, setup->options.behaviour)) {
       WrapUnit& named = out.emplace_back();
       named.reshard_after_forward = is_true(unit.reshard_after_forward);
       for (const Module* module : unit.modules) named.modules.push_back(names.module(module->name()));
@@ -85,39 +89,95 @@ Placement placement_of(const ShardingPlan& plan, const WeightTraits& traits, boo
                                                                                    : Placement::replicated;
 }
 
+/// The dimensions of the mesh in the order of accelerate's (parallelism_config.py, mesh_dim_names) and transformers'
+/// (distributed/utils.py, initialize_distributed_mesh); fully_shard cuts the first dimension of a tensor.
+std::vector<AxisPlacement> axes_of(const JobSpec& job, const ShardingPlan& plan, const Parameter& parameter,
+                                   bool is_sharded) {
+  const Mesh& mesh = job.cluster.mesh;
+  std::vector<AxisPlacement> axes;
+  const auto add = [&](const char* axis, std::int64_t ranks, std::optional<int> dim) {
+    if (ranks > 1) axes.push_back({axis, dim});
+  };
+  const std::optional<int> rows = is_sharded ? std::optional(0) : std::nullopt;
+  if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan)) {
+    const std::int64_t shards = shard_ranks(job, *fsdp2);
+    add("dp_replicate", job.cluster.world_size / mesh.tp / shards, std::nullopt);
+    if (parameter.mesh == LayerMesh::ep) {
+      add("efsdp", expert_share(job, *fsdp2, 0).ranks, rows);
+      add("ep", mesh.ep, 0);
+      return axes;
+    }
+    add("dp_shard", shards / mesh.cp, rows);  // which ranks that share a sequence take part in
+    add("cp", mesh.cp, rows);
+  }
+  if (parameter.mesh == LayerMesh::ep)
+    add("ep", mesh.ep, 0);
+  else
+    add("tp", mesh.tp, parameter.mesh == LayerMesh::tp ? std::optional(parameter.cut_dim) : std::nullopt);
+  return axes;
+}
+
+/// What each stage has, in turn: one list of all weights, in the order of named_parameters().
+class Mapper {
+ public:
+  Mapper(const JobSpec& job, const NamedPlan& plan, const StackProfile& stack)
+      : job_(job),
+        plan_(plan),
+        stack_(stack),
+        weights_(list_weights(job, stack.load())),
+        persistent_(persistent_elements(job, plan.plan, stack)) {}
+
+  std::optional<Diagnostics> add_stage(std::int64_t stage) {
+    const std::int64_t rank = stage * job_.cluster.mesh.ranks_of_replica() / job_.cluster.mesh.pp;
+    auto built = build_model(job_.model, build_options(job_, rank, stack_));
+    if (!built) return built.error();
+    CausalLm& model = **built;
+    if (stage == 0) {
+      const auto runtime = make_runtime(job_, plan_.plan, 0, stack_);
+      if (!runtime) return runtime.error();
+      if (auto refusals = runtime.value()->check(model); !refusals.empty()) return refusals;
+      map_.units = units_of(job_, plan_.plan, model, stack_);
+    }
+    for (const Parameter* parameter : model.parameters()) add(*parameter, stage);
+    return std::nullopt;
+  }
+  ShardMap take() { return std::move(map_); }
+
+ private:
+  void add(const Parameter& parameter, std::int64_t stage) {
+    const ListedWeight& weight = weights_.at(next_++);
+    const bool packed = weight.kind == WeightKind::packed;
+    MappedParameter& mapped = map_.parameters.emplace_back();
+    mapped.name = PeftNames(job_).parameter(parameter);
+    mapped.role = parameter.role, mapped.dtype = weight.dtype, mapped.elements = weight.elements;
+    mapped.trainable = weight.trained, mapped.quantized = packed, mapped.stage = stage;
+    mapped.placement =
+        placement_of(plan_.plan, {.trained = weight.trained, .packed = packed}, weight.stored() <= persistent_);
+    if (job_.cluster.mesh != Mesh{})
+      mapped.axes = axes_of(job_, plan_.plan, parameter, mapped.placement == Placement::sharded);
+  }
+
+  const JobSpec& job_;
+  const NamedPlan& plan_;
+  const StackProfile& stack_;
+  std::vector<ListedWeight> weights_;
+  std::int64_t persistent_;
+  std::size_t next_ = 0;
+  ShardMap map_;
+};
+
 }  // namespace
 
 Result<ShardMap> shard_map(const JobSpec& job, const NamedPlan& plan) {
-  if (job.cluster.mesh != Mesh{})
-    return Unexpected{Diagnostics{refusal("not-supported", "the map of a model that a mesh cuts is not worked out yet",
-                                          "cluster.mesh", "leave the mesh out")}};
   const StackProfile stack(job.stack);
-  const auto runtime = make_runtime(job, plan.plan, 0, stack);
-  if (!runtime) return Unexpected{runtime.error()};
-  auto built = build_model(job.model, build_options(job, 0, stack));
-  if (!built) return Unexpected{built.error()};
-  CausalLm& model = **built;
-  if (auto refusals = runtime.value()->check(model); !refusals.empty()) return Unexpected{std::move(refusals)};
-
-  ShardMap map;
-  map.units = units_of(job, plan.plan, model, stack);
-  const auto weights = list_weights(job, stack.load());  // in the order of named_parameters() too
-  const PeftNames names(job);
-  const std::int64_t persistent = persistent_elements(job, plan.plan, stack);
-  std::size_t i = 0;
-  for (const Parameter* parameter : model.parameters()) {
-    const ListedWeight& weight = weights.at(i++);
-    map.parameters.push_back(
-        {.name = names.parameter(*parameter),
-         .role = parameter->role,
-         .dtype = weight.dtype,
-         .elements = weight.elements,
-         .trainable = weight.trained,
-         .quantized = weight.kind == WeightKind::packed,
-         .placement = placement_of(plan.plan, {.trained = weight.trained, .packed = weight.kind == WeightKind::packed},
-                                   weight.stored() <= persistent)});
-  }
-  return map;
+  for (auto refusals : {check_mesh(job, plan.plan, stack), check_experts(job, plan.plan, stack)})
+    if (!refusals.empty()) return Unexpected{std::move(refusals)};
+  // What the plan refuses, it refuses before anything is listed.
+  if (const auto runtime = make_runtime(job, plan.plan, 0, stack); !runtime) return Unexpected{runtime.error()};
+  Mapper mapper(job, plan, stack);
+  for (std::int64_t stage = 0; stage < job.cluster.mesh.pp; ++stage)
+    if (auto refusals = mapper.add_stage(stage)) return Unexpected{*std::move(refusals)};
+  return mapper.take();
 }
 
 }  // namespace qlp

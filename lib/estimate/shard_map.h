@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,13 @@ constexpr std::string_view name_of(Placement placement) {
   return kNames[static_cast<std::size_t>(placement)];
 }
 
+/// What one dimension of the mesh does with a parameter: each of its ranks has a part of `dim`, or where there is none
+/// the same.
+struct AxisPlacement {
+  std::string axis;  ///< dp_replicate, dp_shard, cp, tp, ep; "efsdp" shards experts that ranks share
+  std::optional<int> dim;
+};
+
 struct MappedParameter {
   std::string name;  ///< as named_parameters() has it, of the model that is trained: PEFT's where there is an adapter
   ParamRole role = ParamRole::base_weight;
@@ -32,6 +40,8 @@ struct MappedParameter {
   bool trainable = false;
   bool quantized = false;
   Placement placement = Placement::replicated;
+  std::vector<AxisPlacement> axes;  ///< of more than one rank, the outermost first; none without cluster.mesh
+  std::int64_t stage = 0;           ///< of the pipeline, whose ranks alone have it
 };
 
 /// Modules whose parameters are gathered together, by name; "" is the model.
@@ -42,7 +52,7 @@ struct WrapUnit {
 
 struct ShardMap {
   std::vector<WrapUnit> units;  ///< in the order in which they are wrapped, the root last; none without FSDP
-  std::vector<MappedParameter> parameters;
+  std::vector<MappedParameter> parameters;  ///< of all stages
 };
 
 /// Errors: those with which the plan refuses the job.

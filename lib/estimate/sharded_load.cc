@@ -68,10 +68,11 @@ void check_adapter(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusals)
     refuse("ep-fsdp2-adapter", "adapters beside experts that ranks share are planned without data parallelism only",
            "the plan single with ep as large as tp, or fsdp2 without ep");
   else if (shard_ranks(job, plan) == 1)
-    refuse("tp-replicated-adapter",
-           "it would run and train wrongly: lora_B of a layer that ranks share is a DTensor, whose gradients the Trainer "
-           "does not average over the replicas, so each replica trains an adapter of its own",
-           "the plan single with tp alone, or fsdp2-hsdp without tp");
+    refuse(
+        "tp-replicated-adapter",
+        "it would run and train wrongly: lora_B of a layer that ranks share is a DTensor, whose gradients the Trainer "
+        "does not average over the replicas, so each replica trains an adapter of its own",
+        "the plan single with tp alone, or fsdp2-hsdp without tp");
   else
     refuse("tp-fsdp2-adapter",
            "PEFT 0.21 takes the rows that FSDP2 leaves a rank for all that tensor parallelism leaves it: adapters fail "

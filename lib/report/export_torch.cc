@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "estimate/shard_map.h"
+#include "plan/job_names.h"
 #include "report/format.h"
 #include "report/job_json.h"
 #include "report/json_parts.h"
@@ -71,9 +72,51 @@ Json rules_json(const std::vector<MappedParameter>& parameters) {
   return out;
 }
 
-Json parameters_json(const std::vector<MappedParameter>& parameters) {
+std::string text_of(const AxisPlacement& axis) {
+  return axis.dim ? "Shard(" + std::to_string(*axis.dim) + ")" : "Replicate()";
+}
+
+Json axes_json(const std::vector<AxisPlacement>& axes) {
+  Json out = Json::object();
+  for (const AxisPlacement& axis : axes) out[axis.axis] = text_of(axis);
+  return out;
+}
+
+Json mesh_json(const Mesh& mesh) {
+  return {{"tp", mesh.tp},
+          {"cp", mesh.cp},
+          {"pp", mesh.pp},
+          {"ep", mesh.ep},
+          {"cp_comm_strategy", name_of(mesh.cp_comm_strategy)}};
+}
+
+/// Python: {name: {dimension: placement}}, and with stages the names that each of them has.
+std::string mesh_text(const ShardMap& map, const Mesh& mesh) {
+  if (mesh == Mesh{}) return "";
+  std::string out =
+      "# What each dimension of the mesh does with each parameter (torch.distributed.tensor.Shard, Replicate).\n"
+      "PLACEMENTS = {\n";
+  for (const MappedParameter& parameter : map.parameters) {
+    std::string axes;
+    for (const AxisPlacement& axis : parameter.axes)
+      axes += (axes.empty() ? "" : ", ") + python_text(axis.axis) + ": " + python_text(text_of(axis));
+    out += "    " + python_text(parameter.name) + ": {" + axes + "},\n";
+  }
+  out += "}\n";
+  if (mesh.pp == 1) return out;
+  out += "# What each stage of the pipeline has.\nSTAGES = [\n";
+  for (std::int64_t stage = 0; stage < mesh.pp; ++stage) {
+    out += "    [\n";
+    for (const MappedParameter& parameter : map.parameters)
+      if (parameter.stage == stage) out += "        " + python_text(parameter.name) + ",\n";
+    out += "    ],\n";
+  }
+  return out + "]\n";
+}
+
+Json parameters_json(const std::vector<MappedParameter>& parameters, const Mesh& mesh) {
   Json out = Json::array();
-  for (const MappedParameter& p : parameters)
+  for (const MappedParameter& p : parameters) {
     out.push_back({{"name", p.name},
                    {"role", name_of(p.role)},
                    {"dtype", name_of(p.dtype)},
@@ -81,6 +124,9 @@ Json parameters_json(const std::vector<MappedParameter>& parameters) {
                    {"trainable", p.trainable},
                    {"quantized", p.quantized},
                    {"placement", name_of(p.placement)}});
+    if (mesh != Mesh{}) out.back()["placements"] = axes_json(p.axes);
+    if (mesh.pp > 1) out.back()["stage"] = p.stage;
+  }
   return out;
 }
 
@@ -99,19 +145,18 @@ Result<std::string> torch_lists(const JobSpec& job, const NamedPlan& plan) {
   out += "# Parameters as in named_parameters(). Whole on every rank, and to be passed as ignored_params:\n";
   out += names_text("IGNORED", *map, Placement::ignored);
   out += "# Cut over the ranks:\n" + names_text("SHARDED", *map, Placement::sharded);
-  return out + "# Whole on every rank, kept alike by the runtime:\n" +
-         names_text("REPLICATED", *map, Placement::replicated);
+  out += "# Whole on every rank, kept alike by the runtime:\n" + names_text("REPLICATED", *map, Placement::replicated);
+  return out + mesh_text(*map, job.cluster.mesh);
 }
 
 Result<std::string> shard_map_json(const JobSpec& job, const NamedPlan& plan) {
   const auto map = shard_map(job, plan);
   if (!map) return Unexpected{map.error()};
-  const Json out{{"plan", plan.name},
-                 {"options", plan_options_json(plan.plan)},
-                 {"world_size", job.cluster.world_size},
-                 {"rules", rules_json(map->parameters)},
-                 {"wrap_units", units_json(map->units)},
-                 {"parameters", parameters_json(map->parameters)}};
+  Json out{{"plan", plan.name}, {"options", plan_options_json(plan.plan)}, {"world_size", job.cluster.world_size}};
+  if (job.cluster.mesh != Mesh{}) out["mesh"] = mesh_json(job.cluster.mesh);
+  out["rules"] = rules_json(map->parameters);
+  out["wrap_units"] = units_json(map->units);
+  out["parameters"] = parameters_json(map->parameters, job.cluster.mesh);
   return document_text(out);
 }
 

@@ -149,8 +149,8 @@ void Zero3Coordinator::fetch(Context& ctx, const Module* module) {
   ++step_;
 }
 
-/// The parameters of a leaf are waited for in the order of a set of addresses, so that as a rule every gathering has made
-/// its copies before the first one is done with and goes.
+/// The parameters of a leaf are waited for in the order of a set of addresses, so that as a rule every gathering has
+/// made its copies before the first one is done with and goes.
 void Zero3Coordinator::begin_all(Context& ctx, const std::vector<Zero3Param*>& params) {
   const Scoped stream(ctx.stream, options_.gather_stream());
   for (Zero3Param* param : params)

@@ -12,6 +12,7 @@
 #include "plan/catalogue.h"
 #include "report/export_accelerate.h"
 #include "report/export_deepspeed.h"
+#include "report/export_torch.h"
 
 namespace qlp {
 namespace {
@@ -262,6 +263,41 @@ TEST_CASE("config/launch_file: FSDP's own activation checkpointing is torch's wi
       "job.yaml", files);
   REQUIRE_FALSE(twice);
   CHECK(twice.error().front().code == "checkpointed-twice");
+}
+
+TEST_CASE("config/launch_file: a shard map, read back, is the same plan on the same mesh") {
+  const auto job_of = [](const std::string& more) {
+    return "schema: 1\nmodel: {family: mixtral, hidden_size: 64, intermediate_size: 96, num_hidden_layers: 4, "
+           "num_attention_heads: 4, num_key_value_heads: 2, vocab_size: 128, max_position_embeddings: 64, "
+           "num_experts: 4}\ntraining: {seq_len: 16, gradient_accumulation_steps: 4, mixed_precision: bf16}\n" +
+           more;
+  };
+  const std::vector<std::pair<std::string, std::string>> cases{{"{tp: 2}", "fsdp2-hsdp: {dp_shard_size: 2}"},
+                                                               {"{tp: 2}", "fsdp2: {reshard_after_forward: true}"},
+                                                               {"{cp: 4, cp_comm_strategy: alltoall}", "fsdp2: {}"},
+                                                               {"{ep: 2}", "fsdp2-no-reshard: {}"},
+                                                               {"{pp: 4}", "single: {}"},
+                                                               {"{tp: 2}", "single: {}"},
+                                                               {"{}", "fsdp1-full-shard: {use_orig_params: false}"},
+                                                               {"{}", "ddp: {bucket_cap_mb: 50}"}};
+  for (const auto& [mesh, plan] : cases) {
+    const std::string cluster = "cluster: {gpu: H100 SXM5 80GB, world_size: 8, mesh: " + mesh + "}\n";
+    const auto written = read_job(job_of(cluster + "plans: {" + plan + "}\n"), "job.yaml", MemoryFiles{});
+    REQUIRE(written);
+    const auto text = shard_map_json(written->job, written->job.plans.front());
+    if (!text) MESSAGE(mesh << " " << plan << ": " << text.error().front().message);
+    REQUIRE(text);
+    std::map<std::string, std::string> files;
+    files["map.json"] = *text;
+    const auto back =
+        read_job(job_of("cluster: {gpu: H100 SXM5 80GB}\nplans: map.json\n"), "job.yaml", MemoryFiles(files));
+    REQUIRE(back);
+    CHECK(back->job.plans.size() == 1);
+    CHECK(back->job.plans.front().name == written->job.plans.front().name);
+    CHECK(back->job.plans.front().plan == written->job.plans.front().plan);
+    CHECK(back->job.cluster.mesh == written->job.cluster.mesh);
+    CHECK(back->job.cluster.world_size == 8);
+  }
 }
 
 }  // namespace qlp

@@ -73,6 +73,70 @@ TEST_CASE("estimate/shard_map: names are PEFT's where there is an adapter") {
   CHECK(has(map_of(job, "fsdp2"), "model.layers.1.mlp.up_proj.weight"));
 }
 
+TEST_CASE("estimate/shard_map: each dimension of a mesh has its placement, and parts of all ranks are the whole") {
+  JobSpec job = small_job(small_model(Family::llama));
+  job.model.vocab_size = 132;
+  job.cluster.world_size = 8;
+  job.cluster.mesh.tp = 2;
+  NamedPlan plan = *find_plan("fsdp2-hsdp");
+  std::get<Fsdp2>(plan.plan).dp_shard_size = 2;
+  const auto map = shard_map(job, plan);
+  REQUIRE(map);
+  const auto axes_of = [&](std::string_view name) {
+    const auto found = std::ranges::find(map->parameters, name, &MappedParameter::name);
+    REQUIRE(found != map->parameters.end());
+    std::string out;
+    for (const AxisPlacement& axis : found->axes) out += axis.axis + (axis.dim ? std::to_string(*axis.dim) : "-") + " ";
+    return out;
+  };
+  CHECK(axes_of("model.layers.0.self_attn.q_proj.weight") == "dp_replicate- dp_shard0 tp0 ");
+  CHECK(axes_of("model.layers.0.self_attn.o_proj.weight") == "dp_replicate- dp_shard0 tp1 ");
+  CHECK(axes_of("model.layers.0.input_layernorm.weight") == "dp_replicate- dp_shard0 tp- ");
+  CHECK(axes_of("model.embed_tokens.weight") == "dp_replicate- dp_shard0 tp0 ");
+  std::int64_t elements = 0;
+  for (const MappedParameter& parameter : map->parameters) elements += parameter.elements;
+  job.cluster.mesh = {};
+  for (const MappedParameter& parameter : map_of(job, "ddp").parameters) elements -= parameter.elements;
+  CHECK(elements == 0);
+}
+
+TEST_CASE("estimate/shard_map: stages have what is theirs, once, in the order of the whole model") {
+  JobSpec job = small_lora_job(small_model(Family::qwen3));
+  job.training.gradient_accumulation_steps = 2;
+  job.cluster.world_size = job.cluster.mesh.pp = 2;
+  const ShardMap map = map_of(job, "single");
+  job.cluster.mesh = {}, job.cluster.world_size = 1;
+  const ShardMap whole = map_of(job, "single");
+  REQUIRE(map.parameters.size() == whole.parameters.size());
+  for (std::size_t i = 0; i < map.parameters.size(); ++i) {
+    CHECK(map.parameters[i].name == whole.parameters[i].name);
+    CHECK(map.parameters[i].elements == whole.parameters[i].elements);
+  }
+  CHECK(map.parameters.front().stage == 0);
+  CHECK(map.parameters.back().stage == 1);
+  CHECK(std::ranges::is_sorted(map.parameters, {}, &MappedParameter::stage));
+}
+
+TEST_CASE("estimate/shard_map: experts that ranks share lie on a mesh of their own") {
+  JobSpec job = small_job(small_model(Family::mixtral));
+  job.cluster.world_size = 4;
+  job.cluster.mesh.ep = 2;
+  const ShardMap map = map_of(job, "fsdp2");
+  for (const MappedParameter& parameter : map.parameters) {
+    const bool expert = parameter.name.find(".experts.") != std::string::npos;
+    CHECK(parameter.axes.front().axis == (expert ? "efsdp" : "dp_shard"));
+    CHECK((parameter.axes.back().axis == "ep") == expert);
+  }
+}
+
+TEST_CASE("estimate/shard_map: what a mesh cannot do is refused as everywhere") {
+  JobSpec job = on_four(small_job(small_model(Family::llama)));
+  job.cluster.mesh.ep = 2;
+  const auto map = shard_map(job, *find_plan("fsdp2"));
+  REQUIRE_FALSE(map);
+  CHECK(map.error().front().code == "ep-dense");
+}
+
 TEST_CASE("estimate/shard_map: units are the layers first and the root last") {
   const ShardMap map = map_of(on_four(small_job(small_model(Family::llama))), "fsdp2");
   REQUIRE(map.units.size() > 3);
