@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plan/job_spec.h"
+#include "plan/stack_profile.h"
 
 namespace qlp {
 
@@ -45,13 +46,15 @@ inline Loading loading_under(const JobSpec& job, const ShardingPlan& plan) {
 }
 
 /// RAM-efficient loading is FSDP's: without it every rank reads for itself. bitsandbytes quantizes on the GPU, and
-/// leaves the weights there unless FSDP loads RAM-efficiently (transformers quantizer_bnb_4bit.py, update_device_map;
-/// modeling_utils.py, _load_state_dict_into_meta_model).
+/// leaves the weights there unless FSDP loads RAM-efficiently and the stack then moves them (transformers
+/// quantizer_bnb_4bit.py, update_device_map; modeling_utils.py, _load_state_dict_into_meta_model).
 inline LoadPath load_path(const JobSpec& job, const ShardingPlan& plan) {
   if (shards_at_load(job, plan)) return LoadPath::sharded;
   const Loading loading = loading_under(job, plan);
   if (job.quantization)
-    return loading == Loading::rank0 && loads_ram_efficiently(plan) ? LoadPath::through_gpu : LoadPath::gpu;
+    return loading == Loading::rank0 && loads_ram_efficiently(plan) && StackProfile(job.stack).takes_quantized_off_gpu()
+               ? LoadPath::through_gpu
+               : LoadPath::gpu;
   if (loading == Loading::rank0 && loads_in_parts(plan)) return LoadPath::in_parts;
   return loading == Loading::gpu ? LoadPath::gpu : LoadPath::host;
 }

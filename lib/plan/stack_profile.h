@@ -110,6 +110,10 @@ class StackProfile {
   bool honours_sync_each_batch() const {
     return v_.transformers >= Version{5, 0, 0} || v_.transformers < Version{4, 46, 0};
   }
+  /// Under FSDP's RAM-efficient loading a quantized weight goes to the host as soon as it is made. transformers
+  /// modeling_utils.py, _load_state_dict_into_meta_model, until 4.57; in 5.24 every rank keeps the whole model on its
+  /// GPU until it is cut (core_model_loading.py).
+  bool takes_quantized_off_gpu() const { return v_.transformers < Version{5, 0, 0}; }
   /// longrope's frequencies for short batches stay on the host, where the first pass meets them. transformers
   /// modeling_phi3.py, _longrope_frequency_update: from 4.48.0, mended in 4.48.3.
   bool leaves_longrope_on_host() const {

@@ -102,6 +102,7 @@ TEST_CASE("estimate/host_report: what rank 0 loads for all costs once per node")
       JobSpec job = quantized ? small_qlora_job(small_model(Family::llama)) : job_of(8, 4);
       job.cluster.world_size = 8, job.cluster.gpus_per_node = 4;
       job.loading = Loading::rank0;
+      job.stack.transformers = {4, 57, 1};  // 5 leaves quantized weights on the GPU
       const HostReport report = host_under(job, plan);
       REQUIRE(report.others);
       const auto parameters = static_cast<std::size_t>(Category::parameters);

@@ -75,6 +75,19 @@ TEST_CASE("estimate/phases: transformers 4.57 casts what is stored in another dt
   CHECK(load.held.requested == Bytes{593777664});
 }
 
+// Traced: a 4-bit base under fsdp2-no-reshard holds 565 MiB of the GPU before it is cut with transformers 5.24.
+TEST_CASE("estimate/phases: transformers 5 leaves 4-bit weights that rank 0 could load for all on every GPU") {
+  const auto held = [](Version transformers, Loading loading) {
+    JobSpec job = two_layers(4);
+    job.quantization = QuantizationSpec{.quant_storage = DType::bfloat16};
+    job.adapter = lora();
+    job.stack.transformers = transformers, job.loading = loading;
+    return phase(run(job, kFsdp1), "load").held.requested;
+  };
+  CHECK(held({5, 24, 0}, Loading::rank0) == held({5, 24, 0}, Loading::gpu));
+  CHECK(held({4, 57, 1}, Loading::rank0).count() < held({4, 57, 1}, Loading::gpu).count() / 8);
+}
+
 TEST_CASE("estimate/phases: evaluation leaves FSDP's root gathered; what is held is as in the real libraries") {
   struct Row {
     NamedPlan plan;

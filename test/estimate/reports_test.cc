@@ -243,12 +243,12 @@ TEST_CASE("estimate/reports: a unit with a trained parameter has a gradient for 
   CHECK(gb(Bytes{static_cast<std::uint64_t>(found->fix->saving->count())}) > 3.2);
 }
 
-TEST_CASE("estimate/reports: ZeRO-3 copies a quantized 405B to each GPU as it loads (huggingface/peft 2016)") {
+TEST_CASE("estimate/reports: ZeRO-3 copies a quantized 405B to each GPU before a step is run (huggingface/peft 2016)") {
   const Report report = checked(
       "model: {name: llama-3.1-405b}\nadapter: {type: lora, r: 16}\nquantization: {quant_type: nf4}\n"
       "training: {seq_len: 512, mixed_precision: bf16, gradient_checkpointing: {use_reentrant: true}}\n"
-      "cluster: {gpu: H100 SXM5 80GB, world_size: 8}\nplans: [zero3]\n");
-  CHECK(report.plans.front().ranks.front().peak.phase == "load");
+      "cluster: {gpu: H100 SXM5 80GB, world_size: 8}\nplans: [zero3]\nstack: {transformers: 4.57.1}\n");
+  CHECK(report.plans.front().ranks.front().peak.phase == "prepare");
   const auto over = finding(report, "over-budget");
   REQUIRE(over);
   CHECK(gb(*over->evidence) > 216);
