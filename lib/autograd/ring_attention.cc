@@ -127,7 +127,7 @@ FlashOutput ring_forward(Context& ctx, const Tensor& query, const Tensor& k, con
   const Shape shape = key.shape();
   Merger merger;
   RingRotater rotater(ring, ring.rotation);
-  Tensor next_kv, q_, k_, v_;
+  Tensor next_kv, q_part, k_part, v_part;
   FlashOutput block, first;
   for (std::int64_t i = 0; i < ring.ranks; ++i) {
     if (i > 0) {
@@ -137,13 +137,13 @@ FlashOutput ring_forward(Context& ctx, const Tensor& query, const Tensor& k, con
     if (i < ring.ranks - 1) {
       next_kv = joined(ctx, key, value);
       rotater.exchange(ctx, std::move(next_kv));
-      next_kv.reset();
+      next_kv = {};
     }
     const Part part = part_of(i, ring);
-    q_ = part == Part::second_queries ? half(query, 1) : query;
-    k_ = part == Part::first_keys ? half(key, 0) : key;
-    v_ = part == Part::first_keys ? half(value, 0) : value;
-    block = flash_forward(ctx, q_, k_, v_, behaviour, options_of(q_, part));
+    q_part = part == Part::second_queries ? half(query, 1) : query;
+    k_part = part == Part::first_keys ? half(key, 0) : key;
+    v_part = part == Part::first_keys ? half(value, 0) : value;
+    block = flash_forward(ctx, q_part, k_part, v_part, behaviour, options_of(q_part, part));
     if (i == 0) first.seed = block.seed, first.offset = block.offset;
     merger.step(ctx, block, part);
   }
@@ -165,8 +165,8 @@ Grads ring_backward(Context& ctx, const Tensor& grad_out, const Tensor& query, c
   const std::int64_t keys = key.numel();
   const Shape shape = key.shape();
   RingRotater kv_rotater(ring, ring.rotation), dkv_rotater(ring, RingRotation::alltoall);
-  Tensor buffer, next_kv, next_grad_kv, q_, k_, v_, dout;
-  FlashOutput out_;
+  Tensor buffer, next_kv, next_grad_kv, q_part, k_part, v_part, dout;
+  FlashOutput out_part;
   Grads grads;
   for (std::int64_t i = 0; i < ring.ranks; ++i) {
     if (i > 0) {
@@ -179,13 +179,13 @@ Grads ring_backward(Context& ctx, const Tensor& grad_out, const Tensor& query, c
     }
     const Part part = part_of(i, ring);
     const bool halves_queries = part == Part::second_queries;
-    q_ = halves_queries ? half(query, 1) : query;
-    k_ = part == Part::first_keys ? half(key, 0) : key;
-    v_ = part == Part::first_keys ? half(value, 0) : value;
-    out_.out = halves_queries ? half(output.out, 1) : output.out;
+    q_part = halves_queries ? half(query, 1) : query;
+    k_part = part == Part::first_keys ? half(key, 0) : key;
+    v_part = part == Part::first_keys ? half(value, 0) : value;
+    out_part.out = halves_queries ? half(output.out, 1) : output.out;
     dout = halves_queries ? half(grad_out, 1) : grad_out;
-    out_.lse = halves_queries ? contiguous_copy(ctx, half(output.lse, 1)) : output.lse;
-    grads = flash_backward(ctx, dout, q_, k_, v_, out_, options_of(q_, part));
+    out_part.lse = halves_queries ? contiguous_copy(ctx, half(output.lse, 1)) : output.lse;
+    grads = flash_backward(ctx, dout, q_part, k_part, v_part, out_part, options_of(q_part, part));
     if (i > 0) {
       next_grad_kv = dkv_rotater.next_buffer();
       grad_key = next_grad_kv.flat(0, keys).view(shape), grad_value = next_grad_kv.flat(keys, keys).view(shape);

@@ -75,7 +75,9 @@ Diagnostics adapter_warnings(const JobSpec& job) {
     if (std::ranges::none_of(names.all, [&](const auto& module) { return is_saved_module(alone, module); }))
       saved.push_back(name);
   }
-  for (const auto& [pattern, rank] : adapter.rank_pattern) {
+  for (const auto& row : adapter.rank_pattern) {
+    const std::string& pattern = row.first;
+    const std::int64_t rank = row.second;
     const AdapterSpec alone{.r = rank + 1, .rank_pattern = {{pattern, rank}}};
     const auto takes_it = [&](const std::string& name) {
       return is_target(adapter, name, name == "lm_head") && rank_for(alone, name) == rank;

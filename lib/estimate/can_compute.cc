@@ -14,7 +14,7 @@ namespace {
 
 class Refusals {
  public:
-  void add_if(bool applies, std::string what, std::string key_path, std::string hint) {
+  void add_if(bool applies, const std::string& what, std::string key_path, std::string hint) {
     if (!applies) return;
     found.push_back(refusal("cannot-compute", "a run for real does not do this yet: " + what, std::move(key_path),
                             std::move(hint) + ", or predict it with estimate"));

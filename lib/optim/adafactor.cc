@@ -21,7 +21,7 @@ Tensor root_mean_square(Context& ctx, const Tensor& tensor) {
   const Tensor norm = empty(ctx, {}, tensor.dtype(), Op::linear_norm);
   full_reduction_scratch(ctx, tensor.numel(), Op::linear_norm);
   norm_into(ctx, norm, tensor);
-  const Tensor mean = empty(ctx, {}, tensor.dtype(), Op::div);
+  Tensor mean = empty(ctx, {}, tensor.dtype(), Op::div);
   compute(ctx, Unary::mul, mean, norm, 1 / std::sqrt(static_cast<double>(tensor.numel())));
   return mean;
 }
@@ -31,7 +31,7 @@ Tensor square_plus(Context& ctx, const Tensor& grad) {
   constexpr double kEps = 1e-30;
   const Tensor square = empty_like(ctx, grad, Op::pow);
   compute(ctx, Unary::square, square, grad);
-  const Tensor sum = empty_like(ctx, square, Op::add);
+  Tensor sum = empty_like(ctx, square, Op::add);
   compute(ctx, Unary::add, sum, square, kEps);
   return sum;
 }

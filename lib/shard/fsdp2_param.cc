@@ -109,7 +109,7 @@ std::optional<DType> Fsdp2Param::reduce_dtype() const {
 }
 
 Tensor Fsdp2Param::gather_input(Context& ctx) const {
-  const Tensor source = to_device(ctx, gather_source());
+  Tensor source = to_device(ctx, gather_source());
   if (source.dtype() == gathered_dtype()) return source;
   Tensor cast = empty_like(ctx, source, gathered_dtype(), Op::to_copy);
   copy_into(ctx, cast, source);

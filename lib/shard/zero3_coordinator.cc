@@ -55,13 +55,13 @@ void Zero3Coordinator::add_below(Module& root) {
 }
 
 const std::vector<Zero3Param*>& Zero3Coordinator::params_of(const Module* module) const {
-  static const std::vector<Zero3Param*> none;
-  return module ? of_module_.at(module) : none;
+  static const std::vector<Zero3Param*> kNone;
+  return module ? of_module_.at(module) : kNone;
 }
 
 const std::vector<Zero3Param*>& Zero3Coordinator::own_params_of(const Module* module) const {
-  static const std::vector<Zero3Param*> none;
-  return module && is_leaf_module(*module) ? none : params_of(module);
+  static const std::vector<Zero3Param*> kNone;
+  return module && is_leaf_module(*module) ? kNone : params_of(module);
 }
 
 const std::vector<Zero3Param*>& Zero3Coordinator::params_below(const Module* module) const {

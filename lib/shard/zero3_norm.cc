@@ -62,7 +62,7 @@ Tensor buffered_norm(Context& ctx, const Tensor& gradient) {
     else
       squares = square;
   }
-  const Tensor root = scalar(ctx, Op::pow);
+  Tensor root = scalar(ctx, Op::pow);
   compute(ctx, Unary::sqrt, root, squares);
   return root;
 }

@@ -63,7 +63,7 @@ void ZeroGradients::accumulate_apart(Context& ctx, Entry& entry) const {
 }
 
 Tensor ZeroGradients::gradient_to_reduce(Context& ctx, const Entry& entry) const {
-  const Tensor grad = kept_gradient(entry);
+  Tensor grad = kept_gradient(entry);
   if (!accumulates_apart_ || !grad.defined() || grad.dtype() == dtype_) return grad;
   Tensor cast = empty_like(ctx, grad, dtype_, Op::to_copy);
   copy_into(ctx, cast, grad);

@@ -113,7 +113,7 @@ void ZeroOptimizer::update(Context& ctx, std::size_t index, Optimizer& optimizer
   set_grad(group.master(), Tensor());
   copy_into(ctx, group.partition(options_.rank), group.master());
   if (options_.offload_optimizer)
-    copy_to_device(ctx, bytes_of({group.layout().partition_size()}, group.flat().dtype()).count());
+    copy_to_device(ctx, bytes_of(Shape{group.layout().partition_size()}, group.flat().dtype()).count());
 }
 
 /// The gradients of the partition side by side, in float32. One alone is only viewed.
@@ -124,7 +124,7 @@ Tensor ZeroOptimizer::join_gradients(Context& ctx, ZeroGroup& group) const {
   for (const Tensor& grad : group.averaged)
     if (grad.dtype() != dtype) dtype = promote(group.averaged.front(), grad);
   const bool alone = group.averaged.size() == 1;
-  const Tensor joined = alone ? group.averaged.front().view(shape) : empty(ctx, shape, dtype, Op::cat);
+  Tensor joined = alone ? group.averaged.front().view(shape) : empty(ctx, shape, dtype, Op::cat);
   if (!alone && ctx.kernels(joined)) {
     std::int64_t start = 0;
     for (const Tensor& grad : group.averaged) {

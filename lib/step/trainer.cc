@@ -31,7 +31,7 @@ Tensor from_host(Context& ctx, const Shape& shape, DType dtype) {
 }  // namespace
 
 Trainer::Trainer(CausalLm& model, ShardingRuntime& runtime, TrainerOptions options, PhaseObserver begin_phase)
-    : model_(model), runtime_(runtime), options_(options), begin_phase_(std::move(begin_phase)) {}
+    : model_(model), runtime_(runtime), options_(std::move(options)), begin_phase_(std::move(begin_phase)) {}
 
 void Trainer::prepare(Context& ctx) {
   begin_phase_("prepare");

@@ -54,7 +54,7 @@ std::uint64_t unique_by_key_bytes(std::int64_t items, const DeviceTraits& traits
 }
 
 std::uint64_t scan_bytes(std::int64_t items, DType dtype, const DeviceTraits& traits) {
-  const std::uint64_t state = 2 * size_of(dtype);  // the value beside its status
+  const std::uint64_t state = std::uint64_t{2} * size_of(dtype);  // the value beside its status
   return tile_states(items, 896, state, traits.cuda_toolkit < kCub3 ? 0 : 1);
 }
 
