@@ -26,16 +26,16 @@ void leave_out_moot_mistakes(Report& report) {
   std::vector<std::string> moot;
   for (const PlanReport& plan : report.plans)
     if (changes_nothing(plan, report.plans)) moot.push_back(plan.plan.name);
-  const std::string why = report.job.adapter ? "" : ", as every parameter is trained";
+  const std::string takes = report.job.adapter ? " takes" : " takes, as every parameter is trained";
   for (const std::string& name : moot) {
     std::erase_if(report.plans, [&](const PlanReport& plan) { return plan.plan.name == name; });
-    report.diagnostics.push_back({.severity = Severity::note,
-                                  .code = "mistake-changes-nothing",
-                                  .message = name + " is left out: it takes to the byte what " +
-                                             std::string(find_mistake(name)->right) + " takes" + why,
-                                  .key_path = {},
-                                  .position = {},
-                                  .hint = {}});
+    report.diagnostics.push_back(
+        {.severity = Severity::note,
+         .code = "mistake-changes-nothing",
+         .message = name + " is left out: it takes to the byte what " + std::string(find_mistake(name)->right) + takes,
+         .key_path = {},
+         .position = {},
+         .hint = {}});
   }
 }
 

@@ -22,6 +22,7 @@ std::vector<std::vector<Parameter*>> groups_of(CausalLm& model, bool norms_decay
 
 void ZeroRuntime::prepare(Context& ctx, CausalLm& model) {
   if (options_.module_dtype) cast_module(ctx, model, *options_.module_dtype);
+  // What the engine puts off until now. NOLINTNEXTLINE(bugprone-parent-virtual-call)
   ShardingRuntime::place_model(ctx, model);
   for (const Parameter* parameter : model.parameters()) broadcast(ctx, options_.group(), parameter->tensor);
   optimizer_ = std::make_unique<ZeroOptimizer>(ctx, groups_of(model, options_.norms_decay), options_);

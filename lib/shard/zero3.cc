@@ -43,6 +43,7 @@ void Zero3Runtime::prepare(Context& ctx, CausalLm& model) {
     for (const ModuleBuffer& buffer : model.buffers())
       if (!buffer.in_model_dtype) first_frequencies_.push_back(*buffer.tensor);
   if (options_.module_dtype) cast_module(ctx, model, *options_.module_dtype);
+  // What the engine puts off until now. NOLINTNEXTLINE(bugprone-parent-virtual-call)
   ShardingRuntime::place_model(ctx, model);
   std::vector<Zero3Param*> all;
   std::vector<std::vector<Zero3Param*>> groups(2);  // with weight decay, without

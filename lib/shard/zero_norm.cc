@@ -36,7 +36,7 @@ Tensor double_norm(Context& ctx, const Tensor& gradient) {
   return norm;
 }
 
-Tensor join_norms(Context& ctx, std::vector<Tensor> norms, const RankGroup& group) {
+Tensor join_norms(Context& ctx, const std::vector<Tensor>& norms, const RankGroup& group) {
   Tensor total;
   if (norms.empty()) {
     total = scalar(ctx, DType::float32, Op::input);
@@ -62,7 +62,7 @@ Tensor join_norms(Context& ctx, std::vector<Tensor> norms, const RankGroup& grou
   return total;
 }
 
-Tensor global_norm(Context& ctx, std::vector<Tensor> group_norms) {
+Tensor global_norm(Context& ctx, const std::vector<Tensor>& group_norms) {
   const Tensor stacked = empty(ctx, {static_cast<std::int64_t>(group_norms.size())}, DType::float32, Op::stack);
   stack_into(ctx, stacked, group_norms);
   Tensor norm = scalar(ctx, DType::float32, Op::linear_norm);

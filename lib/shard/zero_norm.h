@@ -12,9 +12,9 @@ namespace qlp {
 /// torch.linalg.vector_norm(gradient.double()): a float64 [].
 Tensor double_norm(Context& ctx, const Tensor& gradient);
 /// The root of the sum of these squares over the ranks: a float32 [] (get_grad_norm_direct).
-Tensor join_norms(Context& ctx, std::vector<Tensor> norms, const RankGroup& group);
+Tensor join_norms(Context& ctx, const std::vector<Tensor>& norms, const RankGroup& group);
 /// Of a list of such norms, one for each group (scaled_global_norm).
-Tensor global_norm(Context& ctx, std::vector<Tensor> group_norms);
+Tensor global_norm(Context& ctx, const std::vector<Tensor>& group_norms);
 /// _has_inf_or_nan: a float32 [].
 Tensor inf_or_nan(Context& ctx, const Tensor& gradient);
 /// Gradients are scaled in place by 1 / (loss scale * max(1, norm / gradient_clipping)) (unscale_and_clip_grads).

@@ -73,7 +73,7 @@ Tensor ZeroOptimizer::norm(Context& ctx) {
   for (const auto& group : groups_) {
     std::vector<Tensor> norms;
     for (std::size_t i = 0; i < group->members().size(); ++i) norms.push_back(double_norm(ctx, group->averaged[i]));
-    group_norms.push_back(join_norms(ctx, std::move(norms), options_.group()));
+    group_norms.push_back(join_norms(ctx, norms, options_.group()));
   }
   return global_norm(ctx, group_norms);
 }
