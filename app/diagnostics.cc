@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "app/terminal.h"
 #include "base/text.h"
 #include "report/format.h"
 
@@ -32,12 +33,10 @@ class SourceLines {
   std::map<std::string, std::vector<std::string>> files_;
 };
 
-std::string shown(std::string_view text) { return harmless(text, "\t\n"); }
-
 /// Columns count letters, not bytes.
 std::string excerpt(std::string_view line, const Position& position, bool colors) {
   if (line.ends_with('\r')) line.remove_suffix(1);
-  const std::string safe = shown(line);
+  const std::string safe = for_terminal(line);
   std::vector<std::string_view> letters;
   for (std::string_view rest = safe; !rest.empty(); rest.remove_prefix(letters.back().size()))
     letters.push_back(rest.substr(0, letter_length(rest)));
@@ -82,10 +81,10 @@ std::string diagnostics_text(const Diagnostics& diagnostics, bool colors) {
   std::string out;
   for (const auto& d : diagnostics) {
     std::string message = severity_text(d.severity, colors) + " ";
-    if (!d.key_path.empty()) message += shown(d.key_path) + ": ";
-    message += shown(d.message);
-    if (!d.hint.empty()) message += " (" + shown(d.hint) + ")";
-    out += shown(place(d.position)) + message + "\n";
+    if (!d.key_path.empty()) message += for_terminal(d.key_path) + ": ";
+    message += for_terminal(d.message);
+    if (!d.hint.empty()) message += " (" + for_terminal(d.hint) + ")";
+    out += for_terminal(place(d.position)) + message + "\n";
     if (auto line = source.line(d.position)) out += excerpt(*line, d.position, colors);
   }
   return out;

@@ -4,7 +4,6 @@
 
 #include "app/commands.h"
 #include "app/job_input.h"
-#include "app/log.h"
 #include "app/output.h"
 #include "app/progress.h"
 #include "app/stamp.h"
@@ -28,10 +27,7 @@ ExitCode run_command(const EstimateArguments& arguments) {
     Progress progress{is_terminal(Stream::err) && !common.quiet};
     EstimateOptions options;
     options.required = arguments.required;
-    options.on_progress = [&](std::string_view plan, std::size_t done, std::size_t of) {
-      log_info("plan " + std::string{plan});
-      progress.show(plan, done, of);
-    };
+    options.on_progress = over_plans(progress);
     report = estimate(document->job, options);
   }
   report.diagnostics.insert(report.diagnostics.begin(), document->notes.begin(), document->notes.end());

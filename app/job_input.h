@@ -19,7 +19,7 @@ NamedPlan plan_in_question(const JobSpec& job);
 
 /// Whether both are names of one file that is there.
 bool same_file(const std::string& one, const std::string& other);
-/// Whether writing the file would destroy the job file or the machine profile.
+/// Whether writing the file would destroy one that the job is read from.
 bool is_input(const std::string& path, const JobArguments& job);
 
 /// Errors and warnings (with -v notes too) to stderr, as the options ask.

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "app/log.h"
 #include "app/output.h"
 
 namespace qlp::app {
@@ -22,6 +23,13 @@ void Progress::show(std::string_view doing, std::size_t done, std::size_t of) {
 
 Progress::~Progress() {
   if (shown_) write_stderr(kEraseLine);
+}
+
+std::function<void(std::string_view plan, std::size_t done, std::size_t of)> over_plans(Progress& progress) {
+  return [&progress](std::string_view plan, std::size_t done, std::size_t of) {
+    log_info("plan " + std::string{plan});
+    progress.show(plan, done, of);
+  };
 }
 
 }  // namespace qlp::app

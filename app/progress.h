@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string_view>
 
 namespace qlp::app {
@@ -22,5 +23,8 @@ class Progress {
   bool shown_ = false;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
+
+/// Shows each plan that is worked out, and logs it. `progress` must outlive what this gives.
+std::function<void(std::string_view plan, std::size_t done, std::size_t of)> over_plans(Progress& progress);
 
 }  // namespace qlp::app

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <unistd.h>
 
+#include "base/text.h"
+
 namespace qlp::app {
 namespace {
 
@@ -20,5 +22,7 @@ bool use_colors(ColorMode mode, Stream stream) {
   if (mode != ColorMode::automatic) return mode == ColorMode::always;
   return is_terminal(stream) && environment("NO_COLOR").empty() && environment("TERM") != "dumb";
 }
+
+std::string for_terminal(std::string_view text) { return harmless(text, "\t\n"); }
 
 }  // namespace qlp::app

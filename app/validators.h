@@ -107,14 +107,9 @@ inline CLI::Validator tolerance_text() {
 /// "seq_len=2048,4096": values in the order given, each once.
 inline Result<SearchAlong, std::string> parse_along(const std::string& text) {
   const std::size_t at = text.find('=');
-  const auto key = from_name<SearchKey>(std::string_view(text).substr(0, at));
-  if (!key) {
-    static constexpr auto kKeys = kWordsOf<SearchKey>;
-    const auto near = closest(text.substr(0, at), kKeys);
-    return Unexpected{"'" + text.substr(0, at) + "' is none of " + join(kKeys) +
-                      (near ? "; did you mean " + std::string{*near} + "?" : "")};
-  }
-  SearchAlong along{.key = *key, .values = {}};
+  std::string key = text.substr(0, at);
+  if (std::string wrong = one_of(kWordsOf<SearchKey>)(key); !wrong.empty()) return Unexpected{std::move(wrong)};
+  SearchAlong along{.key = *from_name<SearchKey>(key), .values = {}};
   for (std::size_t from = at; from < text.size();) {
     const std::size_t to = std::min(text.find(',', ++from), text.size());
     std::string word = text.substr(from, to - from);

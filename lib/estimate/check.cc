@@ -9,17 +9,9 @@
 namespace qlp {
 namespace {
 
-/// The one plan of a job, estimated.
-Report estimate_plan(JobSpec job, const NamedPlan& plan, bool phase_inventories) {
-  job.plans = {plan};
-  EstimateOptions options;
-  options.phase_inventories = phase_inventories;
-  return estimate(job, options);
-}
-
 /// What the job takes with the fix made; none if it cannot run so.
 std::optional<PricedFix> price(const Fix& fix, const CheckedPlan& checked) {
-  const PlanReport plan = estimate_plan(fix.job, fix.plan, false).plans.front();
+  const PlanReport plan = estimate_plan(fix.job, fix.plan);
   if (!plan.applicable() || plan.ranks.empty()) return std::nullopt;
   const PeakReport& peak = plan.ranks.front().peak;
   PricedFix priced{.text = fix.text,
@@ -49,7 +41,9 @@ std::optional<PricedFix> best_fix(const std::vector<Fix>& fixes, const CheckedPl
 }  // namespace
 
 Report check(const JobSpec& job, const NamedPlan& plan) {
-  Report report = estimate_plan(job, plan, true);
+  JobSpec only = job;
+  only.plans = {plan};
+  Report report = estimate(only, {.phase_inventories = true});
   const CheckedPlan checked{job, plan, report.plans.front(), StackProfile(job.stack)};
   std::vector<Finding> findings;
   for (const auto rules : {refusal_rules, name_rules, sharding_rules, dtype_rules, activation_rules, budget_rules}) {

@@ -113,8 +113,10 @@ PlanReport play(const JobSpec& job, const NamedPlan& plan, const EstimateOptions
   return report;
 }
 
+}  // namespace
+
 /// A job that takes more than can be counted is one that does not run.
-PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOptions& options) {
+PlanReport estimate_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOptions& options) {
   const auto too_large = [&] {
     PlanReport report;
     report.plan = plan;
@@ -138,8 +140,6 @@ PlanReport run_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOpt
   }
 }
 
-}  // namespace
-
 Report estimate(const JobSpec& job, const EstimateOptions& options) {
   Report report;
   report.job = job;
@@ -154,7 +154,7 @@ Report estimate(const JobSpec& job, const EstimateOptions& options) {
     if (!options.only_plan || plan.name == *options.only_plan) plans.push_back(&plan);
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (options.on_progress) options.on_progress(plans[i]->name, i, plans.size());
-    report.plans.push_back(run_plan(job, *plans[i], options));
+    report.plans.push_back(estimate_plan(job, *plans[i], options));
   }
   leave_out_moot_mistakes(report);
   recommend(report);

@@ -20,6 +20,9 @@ struct EstimateOptions {
   std::function<void(std::string_view plan, std::size_t done, std::size_t of)> on_progress;
 };
 
+/// One plan, without what is said of the job as a whole. `only_plan` and `on_progress` do not matter.
+PlanReport estimate_plan(const JobSpec& job, const NamedPlan& plan, const EstimateOptions& options = {});
+
 /// Answers the job under each of its plans. A plan that cannot run is in the report with the reason.
 Report estimate(const JobSpec& job, const EstimateOptions& options = {});
 

@@ -61,18 +61,17 @@ class Search {
  public:
   Search(JobSpec job, const NamedPlan& plan, const SearchOptions& options)
       : job_(std::move(job)),
+        plan_(plan),
         key_(options.key),
         keeps_cache_(options.keeps_cache),
-        values_(search_values(job_, options.key, options.most)) {
-    job_.plans = {plan};
-  }
+        values_(search_values(job_, options.key, options.most)) {}
 
   SearchedPlan result() {
-    SearchedPlan result{.plan = job_.plans.front()};
+    SearchedPlan result{.plan = plan_};
     const bool fewest = wants_fewest(key_);
     const auto last = last_place(values_.size(), [&](std::size_t at) { return fits(at) != fewest; });
     const std::size_t past = last ? *last + 1 : 0;
-    const auto played = [&](std::size_t at) { return SearchedJob{values_[at], *reports_.at(at)}; };
+    const auto played = [&](std::size_t at) { return SearchedJob{values_[at], reports_.at(at)}; };
     auto &before = fewest ? result.beyond : result.found, &after = fewest ? result.found : result.beyond;
     if (last) before = played(*last);
     if (past < values_.size()) after = played(past);
@@ -82,28 +81,26 @@ class Search {
 
  private:
   bool fits(std::size_t at) {
-    auto& report = reports_[at];
-    if (!report) {
-      set(job_, key_, values_[at]);
-      report = std::move(estimate(job_).plans.front());
-    }
-    return report->fits && !(keeps_cache_ && report->cache_given_back);
+    set(job_, key_, values_[at]);
+    const PlanReport& report = reports_.insert_or_assign(at, estimate_plan(job_, plan_)).first->second;
+    return report.fits && !(keeps_cache_ && report.cache_given_back);
   }
 
   std::optional<double> tokens_per_second(const SearchedJob& found) {
     if (!found.report.step_time) return std::nullopt;
     set(job_, key_, found.value);
     const TrainingSpec& training = job_.training;
-    const auto replicas = ranks_of(job_, found.report.plan) / job_.cluster.mesh.ranks_of_replica();
+    const auto replicas = ranks_of(job_, plan_) / job_.cluster.mesh.ranks_of_replica();
     const auto tokens = training.micro_batch_size * training.seq_len * training.gradient_accumulation_steps * replicas;
     return static_cast<double>(tokens) / found.report.step_time->lower_bound;
   }
 
   JobSpec job_;
+  const NamedPlan& plan_;
   SearchKey key_;
   bool keeps_cache_;
   std::vector<std::int64_t> values_;
-  std::map<std::size_t, std::optional<PlanReport>> reports_;
+  std::map<std::size_t, PlanReport> reports_;
 };
 
 /// Smaller is better. Tokens a second, to 1 %, are what a larger micro batch is wanted for; elsewhere the value counts

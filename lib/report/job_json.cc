@@ -194,4 +194,10 @@ Json job_json(const JobSpec& job) {
   return out;
 }
 
+Json job_json(const JobSpec& job, const ParameterCounts& parameters) {
+  Json out = job_json(job);
+  out["parameters"] = {{"total", parameters.total}, {"trainable", parameters.trainable}};
+  return out;
+}
+
 }  // namespace qlp

@@ -45,8 +45,7 @@ Json findings_json(const std::vector<Finding>& findings) {
 std::string report_json(const Report& report, std::string_view tool_version, const std::optional<Stamp>& stamp) {
   Json out = opening_json(tool_version);
   if (stamp) out["stamp"] = {{"time", stamp->time}, {"host", stamp->host}, {"job_file", stamp->job_file}};
-  out["job"] = job_json(report.job);
-  out["job"]["parameters"] = {{"total", report.parameters.total}, {"trainable", report.parameters.trainable}};
+  out["job"] = job_json(report.job, report.parameters);
   out["verdict"] = any_fits(report) ? "fits" : "does_not_fit";
   if (report.recommended) out["recommended"] = *report.recommended;
   if (report.resources) out["resources"] = resources_json(*report.resources);

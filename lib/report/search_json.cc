@@ -35,8 +35,7 @@ Json searched_json(const SearchedPlan& searched, const SearchReport& report) {
 
 std::string search_json(const SearchReport& report, std::string_view tool_version) {
   Json out = opening_json(tool_version);
-  out["job"] = job_json(report.job);
-  out["job"]["parameters"] = {{"total", report.parameters.total}, {"trainable", report.parameters.trainable}};
+  out["job"] = job_json(report.job, report.parameters);
   out["verdict"] = found_any(report) ? "fits" : "does_not_fit";
   if (report.recommended) out["recommended"] = *report.recommended;
   if (report.resources) out["resources"] = resources_json(*report.resources);

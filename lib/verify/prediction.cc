@@ -37,13 +37,13 @@ std::vector<std::int64_t> ranks_of(const VerifyRequest& request) {
 
 std::vector<RankPrediction> predict(const VerifyRequest& request, const std::vector<std::int64_t>& ranks,
                                     const Report& known) {
-  JobSpec job = request.job;
-  job.plans = {request.plan};
+  const JobSpec& job = request.job;
   std::vector<RankPrediction> out;
   for (const std::int64_t rank : ranks) {
     const auto is_known = std::ranges::find(known.plans.front().ranks, rank, &RankReport::rank);
-    const PlanReport plan =
-        is_known == known.plans.front().ranks.end() ? estimate(job, {.rank = rank}).plans.front() : known.plans.front();
+    const PlanReport plan = is_known == known.plans.front().ranks.end()
+                                ? estimate_plan(job, request.plan, {.rank = rank})
+                                : known.plans.front();
     const auto played = std::ranges::find(plan.ranks, rank, &RankReport::rank);
     if (played == plan.ranks.end()) throw std::logic_error("no rank " + std::to_string(rank) + ": " + plan.reason());
     out.push_back({.report = *played, .outside = plan.outside, .used_by_others = job.cluster.used_by_others});
