@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "config/job_sections.h"
+#include "config/mesh_reader.h"
 #include "plan/gpu_catalogue.h"
 
 namespace qlp {
@@ -38,17 +39,7 @@ std::optional<std::uint32_t> read_compute_capability(MapReader& map) {
 }
 
 /// The rest of world_size is data parallel.
-Mesh read_mesh(MapReader& map, const Mesh& fallback, std::int64_t world_size) {
-  Mesh mesh = fallback;
-  const auto* node = map.take("mesh");
-  if (!node) return mesh;
-  MapReader axes(node, map.place_of("mesh"), map.findings());
-  mesh.tp = axes.integer_or("tp", {1, kMostRanks}, fallback.tp);
-  mesh.cp = axes.integer_or("cp", {1, kMostRanks}, fallback.cp);
-  mesh.pp = axes.integer_or("pp", {1, kMostRanks}, fallback.pp);
-  mesh.ep = axes.integer_or("ep", {1, kMostRanks}, fallback.ep);
-  mesh.cp_comm_strategy = axes.choice<CpCommStrategy>("cp_comm_strategy").value_or(mesh.cp_comm_strategy);
-  axes.finish();
+void check_mesh(MapReader& map, const Mesh& mesh, std::int64_t world_size) {
   if (world_size % mesh.ranks_of_replica() != 0)
     map.refuse("mesh", "mesh-does-not-divide",
                "tp x cp x pp is " + std::to_string(mesh.ranks_of_replica()) + ", which does not divide world_size, " +
@@ -56,7 +47,6 @@ Mesh read_mesh(MapReader& map, const Mesh& fallback, std::int64_t world_size) {
   else if (world_size / mesh.pp % mesh.ep != 0 || mesh.ep % (mesh.ep > 1 ? mesh.tp : 1) != 0)
     map.refuse("mesh", "mesh-does-not-divide",
                "ep is " + std::to_string(mesh.ep) + ": expected a multiple of tp that divides the ranks of a stage");
-  return mesh;
 }
 
 }  // namespace
@@ -76,7 +66,8 @@ ClusterSpec read_cluster_section(const Section& where, const LaunchDefaults& def
   }
   spec.gpu.compute_capability = read_compute_capability(map).value_or(spec.gpu.compute_capability);
   spec.world_size = map.integer_or("world_size", {1, kMostRanks}, defaults.world_size);
-  spec.mesh = read_mesh(map, defaults.mesh, spec.world_size);
+  spec.mesh = read_mesh(map, defaults.mesh);
+  check_mesh(map, spec.mesh, spec.world_size);
   spec.gpus_per_node = map.integer_or("gpus_per_node", {1, 1024}, defaults.gpus_per_node);
   spec.intra_node_bandwidth = map.rate("intra_node_bandwidth");
   spec.inter_node_bandwidth = map.rate("inter_node_bandwidth").value_or(kInterNodeBandwidth);

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "config/hub_name.h"
 #include "config/job_sections.h"
 #include "config/model_catalogue.h"
 #include "config/model_reader.h"
@@ -62,10 +63,12 @@ void from_catalogue(MapReader& map, ModelSection& section) {
     const auto names = model_names();
     const auto near = closest(*name, names);
     const bool of_hub = name->find('/') != std::string::npos;
+    const auto* meant = model_of_hub(*name);
     map.refuse("name", "unknown-model", "no model is known as '" + name->substr(0, 60) + "'",
-               of_hub ? "give its config.json: --model FILE"
-               : near ? "did you mean " + std::string(*near) + "?"
-                      : "known names: " + join(names));
+               meant    ? "did you mean " + std::string(meant->name) + "?"
+               : of_hub ? "give its config.json: --model FILE"
+               : near   ? "did you mean " + std::string(*near) + "?"
+                        : "known names: " + join(names));
     return;
   }
   Findings findings;
@@ -89,6 +92,17 @@ ModelSection read_model_section(const Section& where, const FileReader& files, F
   if (!where.node) {
     findings.error("missing-key", where.place,
                    "model is missing: give config (a path), name (of the catalogue), or the layer shapes");
+    return section;
+  }
+  if (where.node->kind == NodeKind::scalar) {
+    const std::string& text = where.node->text;
+    const bool of_file = text.ends_with(".json") || text.starts_with(".") || text.starts_with("/");
+    const auto* meant = model_of_hub(text);
+    findings.error("wrong-type", where.place, "expected a map of keys and values, found " + describe(*where.node),
+                   of_file ? "write {config: FILE}"
+                   : meant
+                       ? "write {name: " + std::string(meant->name) + "}"
+                       : "write {config: FILE} with its config.json, or {name: NAME} with one of qlora-plan models");
     return section;
   }
   MapReader map(where.node, where.place, findings);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/map_reader.h"
+#include "config/mesh_reader.h"
 #include "config/plan_options.h"
 #include "plan/catalogue.h"
 
@@ -47,11 +48,7 @@ std::optional<LaunchFile> read_shard_map(const TextNode& root, const std::string
   LaunchFile out;
   out.world_size = map.integer("world_size", {1, kMostRanks});
   const TextNode* const options = map.take("options");
-  MapReader mesh(map.take("mesh"), map.place_of("mesh"), findings);
-  const auto axis = [&](std::string_view key) { return mesh.integer(key, {1, kMostRanks}).value_or(1); };
-  out.mesh = {.tp = axis("tp"), .cp = axis("cp"), .pp = axis("pp"), .ep = axis("ep")};
-  out.mesh.cp_comm_strategy = mesh.choice<CpCommStrategy>("cp_comm_strategy").value_or(out.mesh.cp_comm_strategy);
-  mesh.finish();
+  out.mesh = read_mesh(map, {});
   map.finish_foreign(std::array<std::string_view, 3>{"rules", "wrap_units", "parameters"});
   if (!plan) return std::nullopt;
   if (options && options->kind == NodeKind::map) {

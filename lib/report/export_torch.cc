@@ -82,14 +82,6 @@ Json axes_json(const std::vector<AxisPlacement>& axes) {
   return out;
 }
 
-Json mesh_json(const Mesh& mesh) {
-  return {{"tp", mesh.tp},
-          {"cp", mesh.cp},
-          {"pp", mesh.pp},
-          {"ep", mesh.ep},
-          {"cp_comm_strategy", name_of(mesh.cp_comm_strategy)}};
-}
-
 /// Python: {name: {dimension: placement}}, and with stages the names that each of them has.
 std::string mesh_text(const ShardMap& map, const Mesh& mesh) {
   if (mesh == Mesh{}) return "";

@@ -127,8 +127,7 @@ Json cluster_json(const ClusterSpec& cluster) {
     out["machine"] = {{"gpu", machine->gpu}, {"versions", machine->versions}};
     if (!machine->time.empty()) out["machine"].update({{"time", machine->time}, {"host", machine->host}});
   }
-  out["mesh"] = {{"tp", cluster.mesh.tp}, {"cp", cluster.mesh.cp}, {"pp", cluster.mesh.pp}, {"ep", cluster.mesh.ep}};
-  if (cluster.mesh.cp > 1) out["mesh"]["cp_comm_strategy"] = name_of(cluster.mesh.cp_comm_strategy);
+  out["mesh"] = mesh_json(cluster.mesh);
   if (cluster.intra_node_bandwidth) out["intra_node_bytes_per_second"] = cluster.intra_node_bandwidth->count();
   out["inter_node_bytes_per_second"] = cluster.inter_node_bandwidth.count();
   out["used_by_others_bytes"] = cluster.used_by_others.count();
@@ -170,6 +169,12 @@ struct OptionWriter {
 };
 
 }  // namespace
+
+Json mesh_json(const Mesh& mesh) {
+  Json out{{"tp", mesh.tp}, {"cp", mesh.cp}, {"pp", mesh.pp}, {"ep", mesh.ep}};
+  if (mesh.cp > 1) out["cp_comm_strategy"] = name_of(mesh.cp_comm_strategy);
+  return out;
+}
 
 Json plan_options_json(const ShardingPlan& plan) {
   Json out = Json::object();

@@ -190,6 +190,23 @@ TEST_CASE("config/job_reader: words of other tools lead to ours") {
   CHECK(hint("adapter: {rank_pattern: {'(': 8, '': 3}}").empty());
 }
 
+TEST_CASE("config/job_reader: a model that is no map, or goes by its name on the Hub, leads to how it is written") {
+  const auto hint = [](const std::string& model) {
+    const auto read = read_job("schema: 1\nmodel: " + model + "\n", "job.yaml", DiskFiles());
+    REQUIRE_FALSE(read);
+    const auto of_model = [](const Diagnostic& error) { return error.key_path.starts_with("model"); };
+    const auto found = std::ranges::find_if(read.error(), of_model);
+    REQUIRE(found != read.error().end());
+    return found->hint;
+  };
+  CHECK(hint("llama-3.1-8b") == "write {name: llama-3.1-8b}");
+  CHECK(hint("meta-llama/Llama-3.1-8B-Instruct") == "write {name: llama-3.1-8b}");
+  CHECK(hint("./config.json") == "write {config: FILE}");
+  CHECK(hint("some/model").find("qlora-plan models") != std::string::npos);
+  CHECK(hint("{name: meta-llama/Llama-3.1-8B-Instruct}") == "did you mean llama-3.1-8b?");
+  CHECK(hint("{name: some/model}") == "give its config.json: --model FILE");
+}
+
 TEST_CASE("config/job_reader: precision and checkpointing in their spellings") {
   const auto with = [](const std::string& more) { return job(replaced(minimal(), "2048}", "2048, " + more + "}")); };
   CHECK(with("mixed_precision: bf16").training.bf16);
