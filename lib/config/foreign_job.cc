@@ -40,7 +40,13 @@ constexpr auto kSigns = std::to_array<Sign>({
      "model: {config: FILE}"},
     {"_component_", Tool::other, ""},
     {"_target_", Tool::other, ""},
-    {"scenarios", Tool::other, ""},
+    {"scenarios", Tool::other,
+     "scenarios of fms-acceleration are many jobs: write one with its keys as TRL's, whose arguments they are"},
+    {"backward_prefetch", Tool::other,
+     "a file of fsdp_config says how a job is run, not which: name it in a training file, as fsdp_config: FILE"},
+    {"transformer_layer_cls_to_wrap", Tool::other,
+     "a file of fsdp_config says how a job is run, not which: name it in a training file, as fsdp_config: FILE"},
+    {"per_device_train_batch_size", Tool::trl, ""},
 });
 
 /// The sign is in the map itself, or in its model: torchtune's recipes have a component there.

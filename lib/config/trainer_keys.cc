@@ -8,6 +8,7 @@
 
 #include "base/dtype.h"
 #include "config/launch_file.h"
+#include "config/named_file.h"
 
 namespace qlp {
 
@@ -155,12 +156,38 @@ std::int64_t size_of(ForeignFile& file, std::string_view key) {
   return file.map().integer(key, {1, kMostRanks}).value_or(1);
 }
 
+/// A file that another one names, as seen from the folder of that: beside it, or below a folder above it, in which its
+/// tool may have been started.
+std::string seen_from(const Position& from, const std::string& name, const FileReader& files) {
+  namespace fs = std::filesystem;
+  std::string up;
+  for (fs::path folder = fs::path(from.file).parent_path();; folder = folder.parent_path()) {
+    if (files.kind_of((folder / name).lexically_normal().string()) == FileReader::Kind::file) return up + name;
+    if (folder.empty() || folder == folder.parent_path()) return name;
+    up += "../";
+  }
+}
+
+/// What is under fsdp_config: a map, or the name of a file with one (training_args.py takes both). Null after an error.
+NodePtr fsdp_config(ForeignFile& file, const TextNode* given, const KeyPlace& at) {
+  if (!given) return map_of({}, at.position);
+  if (given->kind == NodeKind::map) return plain_config(*given);
+  if (given->kind != NodeKind::scalar) {
+    file.map().refuse("fsdp_config", "wrong-type",
+                      "expected a map of keys and values, or the name of a file with one, found " + describe(*given));
+    return nullptr;
+  }
+  const FileReader& files = file.context().files;
+  const std::string path = path_beside(at.position.file, seen_from(at.position, given->text, files));
+  const NodePtr read = read_map(path, at, files, file.map().findings());
+  return read ? plain_config(*read) : nullptr;
+}
+
 void read_fsdp(ForeignFile& file, const std::vector<std::string>& words, bool fsdp1) {
   const auto* given = file.map().take("fsdp_config");
   const auto at = file.map().place_of(given ? "fsdp_config" : "fsdp");
-  if (given && given->kind != NodeKind::map)
-    return file.refuse("fsdp_config", "a file of its own is not read: write its keys here");
-  const NodePtr config = plain_config(given ? *given : *map_of({}, at.position));
+  const NodePtr config = fsdp_config(file, given, at);
+  if (!config) return;
   MapReader keys(config.get(), at, file.map().findings());
   const auto flag = [&](std::string_view key, bool fallback) { return keys.boolean(key).value_or(fallback); };
   constexpr auto kVersions = std::to_array<std::string_view>({"1", "2"});
@@ -210,18 +237,6 @@ void read_fsdp(ForeignFile& file, const std::vector<std::string>& words, bool fs
   if (flag("activation_checkpointing", false)) say_checkpointing(file, "fsdp_config", false);
   keys.finish_foreign(kFsdpWithoutMemory);
   file.job().replace("plans", options.plan(name));
-}
-
-/// A file that another one names, as seen from the folder of that: beside it, or below a folder above it, in which its
-/// tool may have been started.
-std::string seen_from(const Position& from, const std::string& name, const FileReader& files) {
-  namespace fs = std::filesystem;
-  std::string up;
-  for (fs::path folder = fs::path(from.file).parent_path();; folder = folder.parent_path()) {
-    if (files.kind_of((folder / name).lexically_normal().string()) == FileReader::Kind::file) return up + name;
-    if (folder.empty() || folder == folder.parent_path()) return name;
-    up += "../";
-  }
 }
 
 NodePtr evaluation_of(ForeignFile& file, std::string_view key) {

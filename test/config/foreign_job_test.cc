@@ -184,6 +184,34 @@ TEST_CASE("config/foreign_job: FSDP in TrainingArguments goes by the version of 
   CHECK(old.plans.front().name == "fsdp1-shard-grad-op");
 }
 
+TEST_CASE(
+    "config/foreign_job: fsdp_config may be a file, beside the training file or below where its tool was started") {
+  const std::string text = kTrl + "bnb_4bit_quant_storage: bfloat16\nfsdp: full_shard auto_wrap\nfsdp_config: ";
+  const MemoryFiles files =
+      with({{"jobs/trl.yaml", text + "conf/fsdp.json\n"},
+            {"conf/fsdp.json", R"({"backward_prefetch": "backward_pre", "forward_prefetch": "True",
+                                   "limit_all_gathers": false, "forward_prefetsch": 1})"}});
+  const auto document = read_job(
+      "schema: 1\nfrom: jobs/trl.yaml\nstack: {transformers: 4.57.1}\ncluster: {gpu: H100 SXM5 80GB, world_size: 2}\n",
+      "job.yaml", files);
+  REQUIRE(document);
+  const auto& plan = std::get<Fsdp1>(document->job.plans.front().plan);
+  CHECK(plan.backward_prefetch == BackwardPrefetch::backward_pre);
+  CHECK(plan.forward_prefetch);
+  CHECK_FALSE(plan.limit_all_gathers);
+  const auto warned = std::ranges::find(document->notes, "unknown-key", &Diagnostic::code);
+  REQUIRE(warned != document->notes.end());
+  CHECK(warned->position.file.ends_with("conf/fsdp.json"));
+  CHECK(tells(errors_of(text + "gone.json\n"), "cannot-read", ""));
+  CHECK(tells(errors_of(text + "[1]\n"), "wrong-type", "the name of a file"));
+}
+
+TEST_CASE("config/foreign_job: a file that is no training file says what it is, and where it belongs") {
+  CHECK(tells(errors_of("backward_prefetch: backward_pre\n"), "not-a-job", "fsdp_config: FILE"));
+  CHECK(tells(errors_of("scenarios: []\n"), "not-a-job", "many jobs"));
+  CHECK(tells(errors_of("per_device_train_batch_size: 4\n"), "missing-key", "model"));
+}
+
 TEST_CASE("config/foreign_job: a job names a training file, and its own keys beat it") {
   const MemoryFiles files = with({{"conf/axolotl.yml", kAxolotl}, {"job.json", "{}"}});
   const JobSpec spec =
