@@ -194,16 +194,16 @@ std::vector<Tensor> split(Context& ctx, const Tensor& a, const std::vector<std::
 
 namespace {
 
-Tensor repeat_heads(Context& ctx, const Tensor& a, std::int64_t times, int slices) {
+Tensor repeat_heads(Context& ctx, const Tensor& a, std::int64_t times, int slices, bool copies) {
   if (times == 1) return a;
   const auto node = record<RepeatBackward>(ctx, a);
   if (node) node->times = times, node->slices = slices;
-  Tensor out = empty(ctx, a.shape().with(1, a.size(1) * times), a.dtype(), Op::clone);
-  if (ctx.kernels(out)) {
-    const Shape five{a.size(0), a.size(1), times, a.size(2), a.size(3)};
-    const Strides& steps = a.strides();
-    copy_into(ctx, out.view(five), a.strided(five, {steps[0], steps[1], 0, steps[2], steps[3]}));
-  }
+  const Shape five{a.size(0), a.size(1), times, a.size(2), a.size(3)};
+  const Strides& steps = a.strides();
+  const Tensor wide = a.strided(five, {steps[0], steps[1], 0, steps[2], steps[3]});
+  const Shape shape = a.shape().with(1, a.size(1) * times);
+  Tensor out = copies ? empty(ctx, shape, a.dtype(), Op::clone) : reshaped(ctx, wide, shape, Op::clone);
+  if (copies) copy_elements(ctx, out, wide);
   set_history(out, node);
   return out;
 }
@@ -211,9 +211,11 @@ Tensor repeat_heads(Context& ctx, const Tensor& a, std::int64_t times, int slice
 }  // namespace
 
 Tensor repeat_kv(Context& ctx, const Tensor& a, std::int64_t times, bool full_slices_record) {
-  return repeat_heads(ctx, a, times, full_slices_record ? 4 : 0);
+  return repeat_heads(ctx, a, times, full_slices_record ? 4 : 0, false);
 }
-Tensor repeat_interleave(Context& ctx, const Tensor& a, std::int64_t times) { return repeat_heads(ctx, a, times, 0); }
+Tensor repeat_interleave(Context& ctx, const Tensor& a, std::int64_t times) {
+  return repeat_heads(ctx, a, times, 0, true);
+}
 
 Tensor contiguous(Context& ctx, const Tensor& a) {
   if (a.contiguous()) return a;

@@ -16,7 +16,8 @@ Tensor cat(Context& ctx, const Tensor& a, const Tensor& b, int dim);
 std::vector<Tensor> split(Context& ctx, const Tensor& a, const std::vector<std::int64_t>& lengths, int dim);
 /// Repeats each of the heads in dimension 1 of [B, H, S, D].
 Tensor repeat_interleave(Context& ctx, const Tensor& a, std::int64_t times);
-/// The same as transformers writes it: x[:, :, None, :, :], expand, then a reshape that copies.
+/// The same as transformers writes it: x[:, :, None, :, :], expand, then a reshape, which copies unless there is one
+/// head only.
 Tensor repeat_kv(Context& ctx, const Tensor& a, std::int64_t times, bool full_slices_record);
 /// a.contiguous(): a copy where it is not.
 Tensor contiguous(Context& ctx, const Tensor& a);

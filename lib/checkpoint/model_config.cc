@@ -21,19 +21,24 @@ constexpr std::array<std::string_view, 4> kTextKeys{"text_config", "llm_config",
 constexpr double kNormEpsilon = 1e-5;
 
 void set_windows(Json& out, const ModelSpec& spec) {
-  const bool qwen = spec.family == Family::qwen2 || spec.family == Family::qwen3 || spec.family == Family::qwen3_moe;
-  if (qwen) {
+  const WindowKind kind = row_of(spec.family).window.kind;
+  if (kind == WindowKind::none) return;
+  if (kind == WindowKind::switched || kind == WindowKind::switched_all) {
     out["use_sliding_window"] = spec.sliding_window.has_value();
     out["max_window_layers"] = spec.sliding_window ? spec.first_sliding_layer : spec.num_hidden_layers;
   }
-  const bool reads_window =
-      row_of(spec.family).sliding_window != 0 || spec.family == Family::phi3 || spec.family == Family::mixtral;
-  if (!reads_window) return;
+  if (kind == WindowKind::by_layer) {
+    Json types = Json::array();
+    for (std::int64_t layer = 0; layer < spec.num_hidden_layers; ++layer)
+      types.push_back(spec.slides(layer) ? "sliding_attention" : "full_attention");
+    out["layer_types"] = std::move(types);
+  }
   out["sliding_window"] = spec.sliding_window ? Json(*spec.sliding_window) : Json(nullptr);
 }
 
 void set_rope(Json& out, const ModelSpec& spec) {
-  if (spec.family == Family::phi3) out["partial_rotary_factor"] = spec.partial_rotary_factor;
+  if (row_of(spec.family).partial_rotary_factor != 0) out["partial_rotary_factor"] = spec.partial_rotary_factor;
+  if (spec.no_rope_layer_interval) out["no_rope_layer_interval"] = spec.no_rope_layer_interval;
   if (spec.original_max_position_embeddings)
     out["original_max_position_embeddings"] = *spec.original_max_position_embeddings;
   if (spec.rope != RopeKind::longrope) return;
@@ -146,14 +151,14 @@ NodePtr config_of(const ModelSpec& spec) {
            {"pad_token_id", 0},
            {"bos_token_id", in_vocabulary(1)},
            {"eos_token_id", in_vocabulary(2)}};
-  if (spec.family == Family::gemma2) {
+  if (spec.family == Family::gemma2 || spec.family == Family::gemma3_text) {
     const auto cap = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
     out["hidden_activation"] = row.hidden_act;
     out["query_pre_attn_scalar"] = spec.head_dim;
     out["attn_logit_softcapping"] = cap(spec.attn_logit_softcapping);
     out["final_logit_softcapping"] = cap(spec.final_logit_softcapping);
   }
-  if (row.reads_attention_bias) out["attention_bias"] = spec.attention_bias;
+  if (row.reads_bias()) out["attention_bias"] = spec.qkv_bias;
   if (row.reads_mlp_bias) out["mlp_bias"] = spec.mlp_bias;
   set_windows(out, spec);
   set_rope(out, spec);

@@ -4,18 +4,10 @@
 #include <string_view>
 
 #include "model/build.h"
+#include "model/family_design.h"
 
 namespace qlp {
 namespace {
-
-/// What a mixture's modules were called before their experts became one parameter, and still are on the hub
-/// (transformers 5.24 conversion_mapping.py).
-struct ExpertNames {
-  std::string_view block;  ///< in place of "mlp"
-  std::string_view gate, up, down;
-};
-constexpr ExpertNames kMixtral{"block_sparse_moe", "w1", "w3", "w2"};
-constexpr ExpertNames kQwen{"mlp", "gate_proj", "up_proj", "down_proj"};
 
 std::string replaced(std::string name, std::string_view what, std::string_view by) {
   if (const auto at = name.find(what); at != std::string::npos) name.replace(at, what.size(), by);
@@ -24,8 +16,7 @@ std::string replaced(std::string name, std::string_view what, std::string_view b
 
 class Writer {
  public:
-  Writer(const ModelSpec& spec, DType dtype)
-      : names_(spec.family == Family::mixtral ? kMixtral : kQwen), dtype_(dtype) {}
+  Writer(const ModelSpec& spec, DType dtype) : names_(design_of(spec.family).experts), dtype_(dtype) {}
 
   void add(const Parameter& parameter, bool mixture) {
     const std::string_view name = parameter.name;

@@ -41,10 +41,6 @@ constexpr std::array<NotSupported, 9> kOtherLoraKeys{{
     {"alpha_pattern", "it changes no memory: leave it out"},
 }};
 
-/// PEFT's own targets where the configuration names none (peft 0.21.2, src/peft/utils/constants.py): q_proj and v_proj
-/// for every family of ours but two, for which it raises.
-bool peft_has_default_targets(Family family) { return family != Family::olmo2 && family != Family::phi3; }
-
 bool is_all_linear(std::string text) {
   for (auto& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -63,7 +59,7 @@ void read_targets(MapReader& map, std::optional<Family> family, AdapterSpec& spe
     spec.target_modules = map.words("target_modules").value_or(std::vector<std::string>{});
     if (node->kind == NodeKind::sequence && node->items.empty())
       map.refuse("target_modules", "bad-value", "an empty list: name at least one module");
-  } else if (family && !peft_has_default_targets(*family)) {
+  } else if (family && !row_of(*family).peft_has_targets) {
     map.refuse("target_modules", "no-default-targets",
                "target_modules is missing, and PEFT has no default for " + std::string(name_of(*family)),
                "all-linear adapts every linear layer");

@@ -8,10 +8,11 @@ namespace qlp {
 namespace {
 
 /// How a model was tuned, or who wraps it; dates of releases that kept the shapes.
-constexpr auto kTuning = std::to_array<std::string_view>(
-    {"hf", "instruct", "it", "chat", "base", "thinking", "meta", "1124", "2507", "unsloth", "converted"});
+constexpr auto kTuning =
+    std::to_array<std::string_view>({"hf", "instruct", "it", "chat", "base", "thinking", "meta", "pt", "1124", "1025",
+                                     "1125", "2507", "unsloth", "converted"});
 
-/// Releases with the shapes of another; the names of OLMo 2 on the Hub.
+/// Releases with the shapes of another; the names of some on the Hub.
 struct Alias {
   std::string_view name;
   std::string_view same_as;
@@ -20,6 +21,17 @@ constexpr auto kAliases = std::to_array<Alias>({
     {"llama-3.3-70b", "llama-3.1-70b"},
     {"olmo-2-7b", "olmo2-7b"},
     {"olmo-2-13b", "olmo2-13b"},
+    {"olmo-3-7b", "olmo3-7b"},
+    {"olmo-3-32b", "olmo3-32b"},
+    {"mistral-nemo", "mistral-nemo-12b"},
+    {"mistral-nemo-2407", "mistral-nemo-12b"},
+    {"mistral-small-24b-2501", "mistral-small-24b"},
+    {"deepseek-r1-distill-llama-8b", "llama-3.1-8b"},
+    {"deepseek-r1-distill-llama-70b", "llama-3.1-70b"},
+    {"deepseek-r1-distill-qwen-7b", "qwen2.5-7b"},
+    {"deepseek-r1-distill-qwen-14b", "qwen2.5-14b"},
+    {"deepseek-r1-distill-qwen-32b", "qwen2.5-32b"},
+    {"deepseek-r1-0528-qwen3-8b", "qwen3-8b"},
 });
 
 std::string lowered(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "config/family_table.h"
 #include "config/job_sections.h"
 #include "config/yaml_text.h"
 #include "plan/gpu_catalogue.h"
@@ -58,7 +59,9 @@ std::string model_text(const JobSpec& job) {
   lines.add("vocab_size", m.vocab_size);
   lines.add("max_position_embeddings", m.max_position_embeddings);
   lines.add("tie_word_embeddings", m.tie_word_embeddings);
-  if (m.attention_bias) lines.add("attention_bias", true);
+  const FamilyRow& row = row_of(m.family);
+  const bool biased = row.attention_bias == AttentionBias::asked_for_qkv ? m.qkv_bias : m.attention_bias;
+  if (biased != row.bias_by_default()) lines.add("attention_bias", biased);
   if (m.mlp_bias) lines.add("mlp_bias", true);
   if (m.experts) {
     lines.add("num_experts", m.experts->num_experts);
@@ -71,13 +74,17 @@ std::string model_text(const JobSpec& job) {
   }
   lines.add("sliding_window", m.sliding_window);
   if (m.first_sliding_layer != 0) lines.add("max_window_layers", m.first_sliding_layer);
+  if (m.sliding_window && row.window.kind == WindowKind::by_layer)
+    lines.add("sliding_window_pattern", m.sliding_window_pattern);
+  if (row.no_rope_layer_interval != 0) lines.add("no_rope_layer_interval", m.no_rope_layer_interval);
   if (m.family == Family::gemma2) {
     lines.raw("attn_logit_softcapping", m.attn_logit_softcapping ? text_of(*m.attn_logit_softcapping) : "null");
     lines.raw("final_logit_softcapping", m.final_logit_softcapping ? text_of(*m.final_logit_softcapping) : "null");
   }
   if (m.rope == RopeKind::longrope) lines.raw("rope_type", "longrope");
   lines.add("original_max_position_embeddings", m.original_max_position_embeddings);
-  if (m.partial_rotary_factor != 1.0) lines.add("partial_rotary_factor", m.partial_rotary_factor);
+  if (row.partial_rotary_factor != 0 && m.partial_rotary_factor != row.partial_rotary_factor)
+    lines.add("partial_rotary_factor", m.partial_rotary_factor);
   lines.add("torch_dtype", m.checkpoint_dtype);
   lines.add("dtype", job.dtype);
   lines.add("loading", job.loading);

@@ -130,59 +130,75 @@ void read_experts(const ConfigFields& fields, const FamilyRow& row, ModelSpec& s
   spec.experts = experts;
 }
 
-bool slides(const TextNode& item) { return item.text == "sliding_attention"; }
-
-/// Qwen: full attention up to max_window_layers, sliding from there on; `layer_types` says the same layer by layer.
-void read_qwen_window(const ConfigFields& fields, std::int64_t class_default, ModelSpec& spec) {
-  if (!fields.boolean_or("use_sliding_window", false) || fields.is_null("sliding_window")) return;
-  const auto window = fields.integer_or({"sliding_window"}, ShapeLimits::kPositions, class_default);
-  if (const auto* types = fields.find("layer_types")) {
-    const auto& items = types->items;
-    const auto first = std::find_if(items.begin(), items.end(), [](const NodePtr& i) { return slides(*i); });
-    if (!std::all_of(first, items.end(), [](const NodePtr& i) { return slides(*i); }))
-      fields.findings().error("not-supported", fields.place_of("layer_types", types),
-                              "not supported: sliding layers with others after them");
-    spec.first_sliding_layer = first - items.begin();
-  } else {
-    spec.first_sliding_layer =
-        fields.integer({"max_window_layers"}, 0, ShapeLimits::kPositions).value_or(kQwenMaxWindowLayers);
-    if (!fields.find("max_window_layers"))
-      fields.note_default("max_window_layers", std::to_string(kQwenMaxWindowLayers));
-  }
-  if (spec.first_sliding_layer < spec.num_hidden_layers) {
-    spec.sliding_window = window;
-  } else {
-    spec.first_sliding_layer = 0;
+/// `layer_types` says layer by layer who slides. What is not told by a first layer and a pattern is not planned.
+void read_layer_types(const ConfigFields& fields, const TextNode& types, ModelSpec& spec) {
+  const auto slides = [&](std::size_t i) { return types.items[i]->text == "sliding_attention"; };
+  const std::size_t layers = types.items.size();
+  std::size_t first = 0;
+  while (first < layers && !slides(first)) ++first;
+  std::size_t full = first;
+  while (full < layers && slides(full)) ++full;
+  spec.first_sliding_layer = static_cast<std::int64_t>(first);
+  spec.sliding_window_pattern = full == layers ? 0 : static_cast<std::int64_t>(full - first + 1);
+  for (std::size_t i = first; i < layers; ++i) {
+    if (slides(i) == spec.slides(static_cast<std::int64_t>(i))) continue;
+    fields.findings().error("not-supported", fields.place_of("layer_types", types.items[i].get()),
+                            "not supported: sliding and full layers that follow no pattern");
+    return;
   }
 }
 
-/// Gemma 2 alternates, sliding first; another order of `layer_types` is not planned.
-void check_gemma_layers(const ConfigFields& fields) {
-  const auto* types = fields.find("layer_types");
-  if (!types) return;
-  for (std::size_t i = 0; i < types->items.size(); ++i) {
-    if (slides(*types->items[i]) == (i % 2 == 0)) continue;
-    fields.findings().error("not-supported", fields.place_of("layer_types", types->items[i].get()),
-                            "not supported: layers that do not alternate between sliding and full attention");
-    return;
-  }
+/// Qwen: full attention up to max_window_layers, sliding from there on.
+void read_max_window_layers(const ConfigFields& fields, ModelSpec& spec) {
+  spec.first_sliding_layer =
+      fields.integer({"max_window_layers"}, 0, ShapeLimits::kPositions).value_or(kQwenMaxWindowLayers);
+  if (!fields.find("max_window_layers")) fields.note_default("max_window_layers", std::to_string(kQwenMaxWindowLayers));
 }
 
 void read_window(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spec) {
-  if (row.family == Family::qwen3_moe) {  // all layers or none
-    if (fields.boolean_or("use_sliding_window", false) && !fields.is_null("sliding_window"))
-      spec.sliding_window = fields.integer_or({"sliding_window"}, ShapeLimits::kPositions, row.sliding_window);
+  const WindowKind kind = row.window.kind;
+  const bool switched = kind == WindowKind::switched || kind == WindowKind::switched_all;
+  if (kind == WindowKind::none || fields.is_null("sliding_window")) return;
+  if (switched && !fields.boolean_or("use_sliding_window", false)) return;
+  spec.sliding_window = fields.integer({"sliding_window"}, 1, ShapeLimits::kPositions);
+  if (!fields.find("sliding_window")) {
+    if (row.window.width == 0) return;
+    spec.sliding_window = row.window.width;
+    fields.note_default("sliding_window", std::to_string(row.window.width));
+  }
+  const bool has_types = kind == WindowKind::switched || kind == WindowKind::by_layer;
+  const auto* types = has_types ? fields.find("layer_types") : nullptr;
+  if (types) {
+    read_layer_types(fields, *types, spec);
+  } else if (kind == WindowKind::switched) {
+    read_max_window_layers(fields, spec);
+  } else if (row.window.pattern) {
+    spec.sliding_window_pattern =
+        row.family == Family::gemma3_text
+            ? fields.integer({"sliding_window_pattern", "_sliding_window_pattern"}, 1, ShapeLimits::kLayers)
+                  .value_or(row.window.pattern)
+            : row.window.pattern;
+  }
+  if (spec.first_sliding_layer < spec.num_hidden_layers && spec.sliding_window_pattern != 1) return;
+  spec.sliding_window.reset();
+  spec.first_sliding_layer = spec.sliding_window_pattern = 0;
+}
+
+/// SmolLM3: layers whose queries and keys are not turned; no_rope_layers is 1 for those that are.
+void read_no_rope(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spec) {
+  if (row.no_rope_layer_interval == 0) return;
+  spec.no_rope_layer_interval =
+      fields.integer({"no_rope_layer_interval"}, 1, ShapeLimits::kLayers).value_or(row.no_rope_layer_interval);
+  if (fields.boolean_or("use_sliding_window", false))
+    fields.findings().error("not-supported", fields.place_of("use_sliding_window", fields.find("use_sliding_window")),
+                            "not supported: sliding windows in the family " + std::string(row.model_type));
+  const auto* turned = fields.find("no_rope_layers");
+  for (std::size_t i = 0; turned && i < turned->items.size(); ++i) {
+    if ((turned->items[i]->text == "1") == spec.knows_positions(static_cast<std::int64_t>(i))) continue;
+    fields.findings().error("not-supported", fields.place_of("no_rope_layers", turned->items[i].get()),
+                            "not supported: layers without positions that no_rope_layer_interval does not tell");
     return;
   }
-  if (row.family == Family::qwen2 || row.family == Family::qwen3)
-    return read_qwen_window(fields, row.sliding_window, spec);
-  if (row.family == Family::gemma2) check_gemma_layers(fields);
-  const bool reads_it = row.sliding_window != 0 || row.family == Family::phi3 || row.family == Family::mixtral;
-  if (!reads_it || fields.is_null("sliding_window")) return;
-  spec.sliding_window = fields.integer({"sliding_window"}, 1, ShapeLimits::kPositions);
-  if (fields.find("sliding_window") || row.sliding_window == 0) return;
-  spec.sliding_window = row.sliding_window;
-  fields.note_default("sliding_window", std::to_string(row.sliding_window));
 }
 
 /// transformers 5 writes rope_parameters, 4 rope_scaling; the type is `rope_type` or, in old files, `type`.
@@ -206,10 +222,10 @@ void read_rope(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spec
     }
     spec.original_max_position_embeddings = positions;
   }
-  if (row.family != Family::phi3) return;
+  if (row.partial_rotary_factor == 0) return;
   auto factor = fields.number("partial_rotary_factor");
   if (!factor && rope) factor = inner.number("partial_rotary_factor");
-  spec.partial_rotary_factor = factor.value_or(1.0);
+  spec.partial_rotary_factor = factor.value_or(row.partial_rotary_factor);
   if (spec.partial_rotary_factor > 0 && spec.partial_rotary_factor <= 1) return;
   fields.findings().error("out-of-range",
                           fields.place_of("partial_rotary_factor", fields.find("partial_rotary_factor")),
@@ -224,6 +240,14 @@ void read_softcaps(const ConfigFields& fields, ModelSpec& spec) {
   };
   spec.attn_logit_softcapping = cap("attn_logit_softcapping", kGemma2AttentionSoftcap);
   spec.final_logit_softcapping = cap("final_logit_softcapping", kGemma2LogitSoftcap);
+}
+
+/// Gemma 3 has the keys of Gemma 2 and none of its caps.
+void refuse_softcaps(const ConfigFields& fields) {
+  for (const std::string_view key : {"attn_logit_softcapping", "final_logit_softcapping"})
+    if (const auto* cap = fields.find(key))
+      fields.findings().error("not-supported", fields.place_of(key, cap),
+                              "not supported: caps in the family gemma3_text, whose models have none");
 }
 
 /// `dtype` is the word of transformers 5, `torch_dtype` that of 4.
@@ -298,13 +322,16 @@ Result<ModelDocument> model_from_config(const TextNode& config, const std::strin
   spec.vocab_size = fields.integer_or(kVocab, ShapeLimits::kVocab, row->vocab_size);
   spec.max_position_embeddings = fields.integer_or(kPositions, ShapeLimits::kPositions, row->max_position_embeddings);
   spec.tie_word_embeddings = fields.boolean_or("tie_word_embeddings", row->tie_word_embeddings, true);
-  spec.attention_bias = row->reads_attention_bias && fields.boolean_or("attention_bias", false);
-  spec.qkv_bias = spec.attention_bias || row->family == Family::qwen2;  // Qwen2 has no field for it
+  const bool biased = row->reads_bias() && fields.boolean_or("attention_bias", row->bias_by_default());
+  spec.attention_bias = biased && row->attention_bias == AttentionBias::asked_for;
+  spec.qkv_bias = biased || row->attention_bias == AttentionBias::of_qkv;
   spec.mlp_bias = row->reads_mlp_bias && fields.boolean_or("mlp_bias", false);
   read_experts(fields, *row, spec);
   read_window(fields, *row, spec);
+  read_no_rope(fields, *row, spec);
   read_rope(fields, *row, spec);
   if (row->family == Family::gemma2) read_softcaps(fields, spec);
+  if (row->family == Family::gemma3_text) refuse_softcaps(fields);
   spec.checkpoint_dtype = read_dtype(fields);
   warn_of_unplanned(fields, *row);
 

@@ -9,12 +9,13 @@ namespace qlp {
 namespace {
 
 /// What read_family_extras reads: not unknown while the family is.
-constexpr std::array<std::string_view, 12> kFamilyExtras{"attention_bias",         "mlp_bias",
+constexpr std::array<std::string_view, 14> kFamilyExtras{"attention_bias",         "mlp_bias",
                                                          "sliding_window",         "max_window_layers",
                                                          "attn_logit_softcapping", "final_logit_softcapping",
                                                          "partial_rotary_factor",  "num_experts",
                                                          "num_experts_per_tok",    "moe_intermediate_size",
-                                                         "norm_topk_prob",         "decoder_sparse_step"};
+                                                         "norm_topk_prob",         "decoder_sparse_step",
+                                                         "sliding_window_pattern", "no_rope_layer_interval"};
 constexpr std::array<DType, 3> kFloats{DType::float32, DType::float16, DType::bfloat16};
 
 void read_heads(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
@@ -62,23 +63,36 @@ void read_experts(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
   spec.experts = experts;
 }
 
+void read_window(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
+  const WindowKind kind = row.window.kind;
+  if (kind == WindowKind::none) return;
+  spec.sliding_window = map.integer("sliding_window", {1, ShapeLimits::kPositions});
+  if (!spec.sliding_window) return;
+  const bool by_layer = kind == WindowKind::by_layer;
+  if (by_layer || kind == WindowKind::switched)
+    spec.first_sliding_layer = map.integer_or("max_window_layers", {0, spec.num_hidden_layers - 1}, 0);
+  if (by_layer)
+    spec.sliding_window_pattern =
+        map.integer_or("sliding_window_pattern", {0, ShapeLimits::kLayers}, row.window.pattern);
+}
+
 /// Keys that only some families have; anywhere else they are unknown.
 void read_family_extras(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
-  if (row.reads_attention_bias) spec.attention_bias = map.boolean("attention_bias").value_or(false);
-  spec.qkv_bias = spec.attention_bias || row.family == Family::qwen2;
+  const bool biased = row.reads_bias() && map.boolean("attention_bias").value_or(row.bias_by_default());
+  spec.attention_bias = biased && row.attention_bias == AttentionBias::asked_for;
+  spec.qkv_bias = biased || row.attention_bias == AttentionBias::of_qkv;
   if (row.reads_mlp_bias) spec.mlp_bias = map.boolean("mlp_bias").value_or(false);
-  const bool qwen = row.family == Family::qwen2 || row.family == Family::qwen3;
   read_experts(map, row, spec);
-  if (row.sliding_window != 0 || row.family == Family::phi3 || row.family == Family::mixtral)
-    spec.sliding_window = map.integer("sliding_window", {1, ShapeLimits::kPositions});
-  if (qwen && spec.sliding_window)
-    spec.first_sliding_layer = map.integer_or("max_window_layers", {0, spec.num_hidden_layers - 1}, 0);
+  read_window(map, row, spec);
   if (row.family == Family::gemma2) {
     spec.attn_logit_softcapping = softcap(map, "attn_logit_softcapping", kGemma2AttentionSoftcap);
     spec.final_logit_softcapping = softcap(map, "final_logit_softcapping", kGemma2LogitSoftcap);
   }
-  if (row.family == Family::phi3)
-    spec.partial_rotary_factor = map.number("partial_rotary_factor", {0, 1}).value_or(1.0);
+  if (row.partial_rotary_factor != 0)
+    spec.partial_rotary_factor = map.number("partial_rotary_factor", {0, 1}).value_or(row.partial_rotary_factor);
+  if (row.no_rope_layer_interval != 0)
+    spec.no_rope_layer_interval =
+        map.integer_or("no_rope_layer_interval", {1, ShapeLimits::kLayers}, row.no_rope_layer_interval);
 }
 
 void read_rope(MapReader& map, ModelSpec& spec) {

@@ -15,6 +15,7 @@
 #include "estimate/parallel_rules.h"
 #include "estimate/weight_list.h"
 #include "estimate/zero3_plan.h"
+#include "model/family_design.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/loading.h"
 #include "plan/placement.h"
@@ -238,10 +239,12 @@ Bytes buffers(const JobSpec& job, const StackProfile& stack, const std::optional
   const auto width =
       static_cast<std::int64_t>(static_cast<double>(job.model.head_dim) * job.model.partial_rotary_factor);
   const std::int64_t modules =
-      (rotary.place == RotaryPlace::decoder ? 1 : 0) + (rotary.in_every_attention ? job.model.num_hidden_layers : 0);
+      (rotary.place == RotaryPlace::decoder ? rotary_tables(job.model, model.hands_on_both_rotaries) : 0) +
+      (rotary.in_every_attention ? job.model.num_hidden_layers : 0);
   const std::int64_t frequencies = modules * (rotary.keeps_original ? 2 : 1) * (width / 2);
   const std::int64_t tables = rotary.keeps_tables ? modules * 2 * job.model.max_position_embeddings * width : 0;
-  const std::int64_t factors = job.model.family == Family::gemma2 && model.embedding_scales_itself ? 1 : 0;
+  const EmbeddingScale scale = where_embedding_scales(job.model.family, model.embedding_scales_itself);
+  const std::int64_t factors = scale == EmbeddingScale::by_module ? 1 : 0;
   const bool picks = job.model.rope == RopeKind::longrope;
   const DType of_first = picks && !rotary.keeps_original ? DType::float32 : cast.value_or(DType::float32);
   return bytes_of(frequencies, of_first) + bytes_of(tables + factors, cast.value_or(job.dtype)) +

@@ -1,10 +1,10 @@
 #include "estimate/expert_rules.h"
 
-#include <array>
 #include <string>
 #include <variant>
 
 #include "base/refusal.h"
+#include "model/family_design.h"
 #include "model/target_matching.h"
 
 namespace qlp {
@@ -14,13 +14,13 @@ namespace {
 /// Adapters on the router or on a projection of the experts.
 bool adapts_experts(const JobSpec& job) {
   if (!job.adapter) return false;
-  const bool mixtral = job.model.family == Family::mixtral;
+  const ExpertNames& names = design_of(job.model.family).experts;
   const std::string mlp = "model.layers.0.mlp.";
-  for (const std::string part :
-       mixtral ? std::array<const char*, 4>{"gate", "experts.w1", "experts.w2", "experts.w3"}
-               : std::array<const char*, 4>{"gate", "experts.gate_proj", "experts.up_proj", "experts.down_proj"})
-    if (is_target(*job.adapter, mlp + part, false)) return true;
-  return false;
+  if (is_target(*job.adapter, mlp + "gate", false)) return true;
+  const auto targeted = [&](std::string_view leaf) {
+    return is_target(*job.adapter, mlp + "experts." + std::string(leaf), false);
+  };
+  return targeted(names.gate) || targeted(names.up) || targeted(names.down);
 }
 
 /// Experts that run one by one, as modules of their own.

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/refusal.h"
+#include "model/family_design.h"
 #include "plan/job_names.h"
 
 namespace qlp {
@@ -15,6 +16,11 @@ Diagnostics check_family(const JobSpec& job, const StackProfile& stack) {
         refusal("family-not-in-stack",
                 "this transformers does not recognize the architecture " + std::string(name_of(model.family)),
                 "stack.transformers", to_string(StackProfile::first_with(model.family)) + " or newer"));
+  else if (!design_of(model.family).looked_at_before_4_53 && !stack.has_masking_utils())
+    found.push_back(refusal("family-in-old-stack",
+                            "how this transformers writes " + std::string(name_of(model.family)) +
+                                ", whose masks each model made by itself, was not looked at",
+                            "stack.transformers", "4.53 or newer"));
   else if (model.rope == RopeKind::longrope && stack.leaves_longrope_on_host() &&
            job.training.seq_len <= model.original_max_position_embeddings.value_or(model.max_position_embeddings))
     found.push_back(

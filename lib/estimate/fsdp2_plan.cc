@@ -5,6 +5,7 @@
 
 #include "base/refusal.h"
 #include "estimate/sharded_load.h"
+#include "model/family_design.h"
 #include "model/target_matching.h"
 #include "plan/loading.h"
 
@@ -140,10 +141,10 @@ void check_stack(const JobSpec& job, const StackProfile& stack, Diagnostics& ref
                                "adapter.modules_to_save",
                                "train the embedding with LoRA, or untie it from the head in the checkpoint"));
   const bool casts_in_recomputation = stack.fully_shard().casts_everywhere || stack.layers_checkpoint_forward();
-  if (job.model.family == Family::olmo2 && job.training.bf16 && !casts_in_recomputation &&
+  if (design_of(job.model.family).rotary_in_float && job.training.bf16 && !casts_in_recomputation &&
       job.training.gradient_checkpointing == GradientCheckpointing::nonreentrant)
     refusals.push_back(refusal("fsdp2-recomputed-dtype",
-                               "checkpointing stops: the recomputed rotary tables of OLMo 2 are float32 where FSDP2 "
+                               "checkpointing stops: the recomputed rotary tables are float32 where FSDP2 "
                                "had cast them to bfloat16 in the forward pass",
                                "training.gradient_checkpointing",
                                "set use_reentrant to true, or leave checkpointing out"));

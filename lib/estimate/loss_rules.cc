@@ -4,7 +4,9 @@
 #include <variant>
 
 #include "base/refusal.h"
+#include "model/family_design.h"
 #include "model/target_matching.h"
+#include "plan/job_names.h"
 
 namespace qlp {
 namespace {
@@ -24,6 +26,11 @@ Diagnostics check_loss(const JobSpec& job, const ShardingPlan& plan) {
                                "the loss in chunks differs with each release of TRL and is not worked out yet",
                                "training.loss", "use plain or liger"));
   if (loss != Loss::liger) return refusals;
+  if (!design_of(job.model.family).liger_known)
+    refusals.push_back(refusal(
+        "loss-liger-family",
+        "what Liger's kernels replace in the family " + std::string(name_of(job.model.family)) + " is not planned yet",
+        "training.loss", "use plain"));
   if (wraps_copies(plan) && job.adapter && is_saved_module(*job.adapter, "lm_head"))
     refusals.push_back(refusal("loss-liger-saved-head",
                                "what Liger's loss does with a head that is a copy under FSDP is not worked out yet",

@@ -6,6 +6,7 @@
 
 #include "base/refusal.h"
 #include "estimate/fsdp2_plan.h"
+#include "model/family_design.h"
 #include "model/target_matching.h"
 
 namespace qlp {
@@ -27,11 +28,10 @@ struct Rules {
   }
 };
 
-bool joins_outputs(const ModelSpec& model) { return model.family == Family::phi3 || model.family == Family::olmo2; }
 /// One of the layers whose outputs are joined, by family.
-bool has_layer(const ModelSpec& model, const std::string& layer) {
-  const bool fused = layer.ends_with("qkv_proj") || layer.ends_with("gate_up_proj");
-  return fused == (model.family == Family::phi3);
+bool joins_outputs_of(const ModelSpec& model, const std::string& layer) {
+  if (layer.ends_with("gate_up_proj")) return design_of(model.family).joins_gate_up;
+  return joins_heads_under_tp(model.family) && layer.ends_with("qkv_proj") == design_of(model.family).joins_qkv;
 }
 bool has_dense_layer(const ModelSpec& model) {
   for (std::int64_t layer = 0; layer < model.num_hidden_layers; ++layer)
@@ -47,7 +47,7 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
     rules.refuse("tp-stack",
                  "tensor parallelism is planned as transformers 5.23 and newer run it, on torch 2.9 and newer",
                  "a newer stack");
-  if (joins_outputs(model)) {
+  if (joins_heads_under_tp(model.family)) {
     rules.divides(model.num_attention_heads * model.head_dim, "the width of the queries");
     rules.divides(model.num_key_value_heads * model.head_dim, "the width of keys and values");
   } else {
@@ -80,12 +80,12 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
   // seen: "The size of tensor a must match the size of tensor b"
   for (const std::string layer :
        {"self_attn.qkv_proj", "mlp.gate_up_proj", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"})
-    if (joins_outputs(model) && has_layer(model, layer) && targets(layer))
+    if (joins_outputs_of(model, layer) && targets(layer))
       rules.refuse("tp-joined-adapter",
                    "adapters on " + layer +
                        ", whose outputs the ranks join again, fail in PEFT 0.21: 'only colwise and "
                        "rowwise are supported'",
-                   model.family == Family::phi3 ? "tp: 1" : "target gate_proj and up_proj");
+                   design_of(model.family).joins_gate_up ? "tp: 1" : "target gate_proj and up_proj");
   if (is_target(*job.adapter, "lm_head", true))
     rules.refuse("tp-head-adapter",
                  "PEFT shares adapters of layers whose outputs stay cut or are summed, and the head's are joined",

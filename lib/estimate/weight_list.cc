@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "model/family_design.h"
 #include "model/target_matching.h"
 #include "plan/stack_profile.h"
 #include "quant/quant_state.h"
@@ -137,18 +138,17 @@ class Lister {
     if (!model_.experts || !model_.experts->in_layer(index))
       mlp(name + ".mlp.");
     else if (lists_experts_)
-      listed_experts(name + (model_.family == Family::mixtral ? ".block_sparse_moe." : ".mlp."));
+      listed_experts(name + "." + std::string(design_.experts.block) + ".");
     else
       experts(name + ".mlp.");
-    const int norms = model_.family == Family::gemma2 ? 4 : 2;
-    for (int i = 0; i < norms; ++i) add(WeightKind::norm, model_.hidden_size, 1);
+    for (std::int64_t i = 0; i < design_.norms.count(); ++i) add(WeightKind::norm, model_.hidden_size, 1);
     layer_ = ListedWeight::kOutsideLayers;
   }
   void attention(const std::string& prefix) {
     const std::int64_t hidden = model_.hidden_size;
     const std::int64_t q = model_.num_attention_heads * model_.head_dim;
     const std::int64_t kv = model_.num_key_value_heads * model_.head_dim;
-    const bool fused = model_.family == Family::phi3;  // which registers o_proj first
+    const bool fused = design_.joins_qkv;  // which registers o_proj first
     if (!fused) {
       linear(prefix + "q_proj", q, hidden, model_.qkv_bias, residual_);
       linear(prefix + "k_proj", kv, hidden, model_.qkv_bias, residual_);
@@ -158,32 +158,30 @@ class Lister {
                 attended = job_.training.mixed_precision() ? job_.training.autocast_dtype() : residual_;
     residual_ = promote(residual_, linear(prefix + "o_proj", hidden, q, model_.attention_bias, attended));
     if (fused) linear(prefix + "qkv_proj", q + 2 * kv, hidden, false, input);
-    if (model_.family == Family::qwen3 || model_.family == Family::qwen3_moe) {
-      add(WeightKind::norm, model_.head_dim, 1);
-      add(WeightKind::norm, model_.head_dim, 1);
-    } else if (model_.family == Family::olmo2) {
-      add(WeightKind::norm, q, 1);
-      add(WeightKind::norm, kv, 1);
-    }
+    if (design_.head_norm == HeadNorm::none) return;
+    const bool joined = design_.head_norm == HeadNorm::joined;
+    add(WeightKind::norm, joined ? q : model_.head_dim, 1);
+    add(WeightKind::norm, joined ? kv : model_.head_dim, 1);
   }
   /// The experts of a layer are a list of MLPs beside a router (transformers 4).
   void listed_experts(const std::string& prefix) {
     const ExpertSpec& e = *model_.experts;
-    const bool mixtral = model_.family == Family::mixtral;
+    const ExpertNames& names = design_.experts;
+    const bool down_before_up = names.down < names.up;
     const std::int64_t h = model_.hidden_size, i = e.intermediate_size;
     linear(prefix + "gate", e.num_experts, h, false, residual_);
     for (std::int64_t expert = 0; expert < e.num_experts; ++expert) {
-      const std::string name = prefix + "experts." + std::to_string(expert);
-      linear(name + (mixtral ? ".w1" : ".gate_proj"), i, h, false, residual_);
-      if (mixtral) linear(name + ".w2", h, i, false, residual_);
-      linear(name + (mixtral ? ".w3" : ".up_proj"), i, h, false, residual_);
-      if (!mixtral) linear(name + ".down_proj", h, i, false, residual_);
+      const std::string name = prefix + "experts." + std::to_string(expert) + ".";
+      linear(name + std::string(names.gate), i, h, false, residual_);
+      if (down_before_up) linear(name + std::string(names.down), h, i, false, residual_);
+      linear(name + std::string(names.up), i, h, false, residual_);
+      if (!down_before_up) linear(name + std::string(names.down), h, i, false, residual_);
     }
   }
   /// The experts of a layer are two stacks of matrices beside a router (transformers 5).
   void experts(const std::string& prefix) {
     const ExpertSpec& e = *model_.experts;
-    const bool router_first = model_.family == Family::mixtral;
+    const bool router_first = design_.router_first;
     const std::int64_t h = model_.hidden_size, i = e.intermediate_size;
     const auto router = [&] {
       add(WeightKind::matrix, e.num_experts, h);
@@ -195,12 +193,11 @@ class Lister {
     share_experts();
     add(WeightKind::matrix, e.num_experts, h * i);
     share_experts();
-    const auto adapts = [&](const char* of_mixtral, const char* of_qwen) {
-      const std::string name = prefix + "experts." + (router_first ? of_mixtral : of_qwen);
-      return job_.adapter && is_target(*job_.adapter, name, false);
+    const auto adapts = [&](std::string_view leaf) {
+      return job_.adapter && is_target(*job_.adapter, prefix + "experts." + std::string(leaf), false);
     };
-    if (adapts("w1", "gate_proj")) stacked_adapters(e.num_experts, 2 * i, h, 2 * job_.adapter->r);
-    if (adapts("w2", "down_proj"))
+    if (adapts(design_.experts.gate)) stacked_adapters(e.num_experts, 2 * i, h, 2 * job_.adapter->r);
+    if (adapts(design_.experts.down))
       stacked_adapters(e.num_experts, h, i, rank_for(*job_.adapter, prefix + "experts.down_proj"));
     if (!router_first) router();
   }
@@ -213,7 +210,7 @@ class Lister {
   void mlp(const std::string& prefix) {
     const std::int64_t hidden = model_.hidden_size, inner = model_.intermediate_size;
     DType activated = residual_;
-    if (model_.family == Family::phi3) {
+    if (design_.joins_gate_up) {
       activated = linear(prefix + "gate_up_proj", 2 * inner, hidden, false, residual_);
     } else {
       activated = linear(prefix + "gate_proj", inner, hidden, model_.mlp_bias, residual_);
@@ -224,6 +221,7 @@ class Lister {
 
   const JobSpec& job_;
   const ModelSpec& model_;
+  const FamilyDesign& design_ = design_of(model_.family);
   LoadBehaviour behaviour_;
   bool lists_experts_ = StackProfile(job_.stack).lists_experts();
   std::int64_t layer_ = ListedWeight::kOutsideLayers;

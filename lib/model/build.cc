@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/refusal.h"
+#include "model/family_design.h"
 #include "model/target_matching.h"
 #include "nn/listed_experts.h"
 #include "nn/lora_linear.h"
@@ -16,7 +17,8 @@ namespace {
 
 class Builder {
  public:
-  Builder(const ModelSpec& spec, const BuildOptions& options) : spec_(spec), options_(options) {}
+  Builder(const ModelSpec& spec, const BuildOptions& options)
+      : spec_(spec), options_(options), design_(design_of(spec.family)) {}
 
   std::unique_ptr<CausalLm> build() {
     CausalLmParts parts;
@@ -25,19 +27,24 @@ class Builder {
     for (std::int64_t i = slice.first_layer(spec_.num_hidden_layers); i < slice.end_layer(spec_.num_hidden_layers); ++i)
       parts.layers.push_back(layer(i));
     if (slice.last()) parts.norm = norm("model.norm", spec_.hidden_size);
-    if (options_.model_behaviour.rotary.place == RotaryPlace::decoder) parts.rotary = rotary("model.rotary_emb");
+    if (options_.model_behaviour.rotary.place == RotaryPlace::decoder) add_rotaries(parts);
     if (slice.last()) parts.head = head(parts.embedding.get());
     if (parts.embedding && options_.adapter && is_saved_module(*options_.adapter, "model.embed_tokens"))
       parts.embedding->train_copy();
+    const bool is_gemma2 = spec_.family == Family::gemma2;
     const ModelTraits traits{
+        .scales_embedding = scales_embedding(),
         .embedding_scale = embedding_scale(),
         .logit_cap = spec_.final_logit_softcapping.value_or(0),
+        .logit_divisor = design_.scales_logits ? kMadeUpFactor : 0,
         .sliding_window = spec_.sliding_window.value_or(0),
-        .layers_narrow_masks = spec_.family == Family::gemma2,
-        .caches_in_training = spec_.family != Family::gemma2,
-        .masks_by_layer_type = masks_by_layer_type(),
+        .layers_narrow_masks = is_gemma2,
+        .caches_in_training = design_.decoder.caches_in_training,
+        .masks_by_layer_type = design_.decoder.masks_by_layer_type && options_.model_behaviour.has_masking_utils,
+        .makes_every_mask = design_.decoder.makes_every_mask,
+        .hands_on_both_rotaries = options_.model_behaviour.hands_on_both_rotaries,
         .holds_last_output = options_.model_behaviour.layers_return_tuples ||
-                             (spec_.family == Family::gemma2 && !options_.model_behaviour.broadcasts_masks),
+                             (design_.decoder.returns_tuples && !options_.model_behaviour.broadcasts_masks),
         .kernel = options_.attention,
         .mask_maker = mask_maker()};
     return std::make_unique<CausalLm>(std::move(parts), traits);
@@ -52,43 +59,42 @@ class Builder {
     const std::int64_t ranks = options_.slice.tp;
     auto table = std::make_unique<Embedding>("model.embed_tokens", spec_.vocab_size / ranks, spec_.hidden_size);
     if (ranks > 1) table->share({MeshAxis::tp, ranks}, spec_.tie_word_embeddings);
-    if (spec_.family == Family::gemma2 && options_.model_behaviour.embedding_scales_itself)
-      table->keep_scale(embedding_scale());
+    if (scales_embedding() == EmbeddingScale::by_module) table->keep_scale(embedding_scale());
     return table;
   }
   TensorParallel parallel(TpStyle style) const {
     return options_.slice.tp == 1 ? TensorParallel{} : TensorParallel{style, options_.slice.tp};
   }
 
+  /// Gemma's factor is the root of the width; what other families have in their files is made up, as weights are.
+  static constexpr double kMadeUpFactor = 1;
   double embedding_scale() const {
-    return spec_.family == Family::gemma2 ? std::sqrt(static_cast<double>(spec_.hidden_size)) : 0;
+    const bool of_gemma = design_.norm == NormKind::gemma;
+    return of_gemma ? std::sqrt(static_cast<double>(spec_.hidden_size)) : kMadeUpFactor;
+  }
+  EmbeddingScale scales_embedding() const {
+    return where_embedding_scales(spec_.family, options_.model_behaviour.embedding_scales_itself);
   }
 
-  /// Ranks that share layers keep the attention whole between its projections: q, k and v are cut out of one (Phi-3),
-  /// or normalised over all heads (OLMo 2) (base_model_tp_plan of their configurations, transformers 5.24).
-  bool joins_heads() const { return spec_.family == Family::phi3 || spec_.family == Family::olmo2; }
+  bool joins_heads() const { return joins_heads_under_tp(spec_.family); }
   std::int64_t heads_on_rank(std::int64_t heads) const { return joins_heads() ? heads : heads / options_.slice.tp; }
 
   /// Norms of q and k over the width of a head.
-  bool norms_heads() const { return spec_.family == Family::qwen3 || spec_.family == Family::qwen3_moe; }
+  bool norms_heads() const {
+    return design_.head_norm == HeadNorm::each || design_.head_norm == HeadNorm::each_at_last;
+  }
   RotaryStyle rotary_style() const {
     const ModelBehaviour& behaviour = options_.model_behaviour;
-    return {.float_tables = spec_.family == Family::olmo2 && behaviour.olmo2_in_float,
-            .joins_rest = spec_.family == Family::phi3 && behaviour.phi3_joins_rest,
+    return {.pairs = design_.rotary_pairs,
+            .float_tables = design_.rotary_in_float && behaviour.olmo2_in_float,
+            .joins_rest = design_.joins_rotary_rest && behaviour.phi3_joins_rest,
             .looks_at_length = spec_.rope == RopeKind::longrope};
-  }
-  bool masks_by_layer_type() const {
-    const bool by_type =
-        spec_.family == Family::qwen2 || spec_.family == Family::qwen3 || spec_.family == Family::gemma2;
-    return by_type && options_.model_behaviour.has_masking_utils;
   }
   /// Where masking_utils.py does not, the models make their masks in one of two ways.
   MaskMaker mask_maker() const {
     const ModelBehaviour& behaviour = options_.model_behaviour;
     if (behaviour.has_masking_utils) return behaviour.broadcasts_masks ? MaskMaker::broadcast : MaskMaker::mapped;
-    const bool windowed =
-        spec_.family == Family::mistral || spec_.family == Family::phi3 || spec_.family == Family::mixtral;
-    return windowed ? MaskMaker::windowed : MaskMaker::triangular;
+    return design_.decoder.windowed_masks ? MaskMaker::windowed : MaskMaker::triangular;
   }
   /// modeling_rope_utils.py, _compute_longrope_parameters. The factors of its frequencies are taken for 1, which
   /// changes no size, as in the files of sparse-weights.
@@ -107,20 +113,27 @@ class Builder {
     return std::make_unique<RotaryEmbedding>(std::move(name), shape, rotary_style(), options_.model_behaviour);
   }
 
+  /// Layers that slide have tables of their own in some families: two modules in transformers 4, in 5 one that keeps
+  /// frequencies for each kind of layers that there is, which comes to the same.
+  void add_rotaries(CausalLmParts& parts) const {
+    parts.rotary = rotary("model.rotary_emb");
+    if (rotary_tables(spec_, options_.model_behaviour.hands_on_both_rotaries) == 2)
+      parts.sliding_rotary = rotary("model.rotary_emb_local");
+  }
+
   /// Which norms of a loaded model Liger replaces (liger_kernel/transformers/monkey_patch.py).
   std::optional<LigerNorm> liger_norm(std::string_view name) const {
     const auto& liger = options_.model_behaviour.liger;
     const bool of_head = name.ends_with("q_norm") || name.ends_with("k_norm");
     if (!liger || (of_head && !(norms_heads() && liger->replaces_head_norms))) return std::nullopt;
-    const bool chained = spec_.family == Family::gemma2 || (spec_.family == Family::olmo2 && name != "model.norm");
+    const bool after = !design_.norms.after_mlp.empty();
+    const bool chained = after && (design_.norm == NormKind::gemma || name != "model.norm");
     return LigerNorm{.in_place = !chained, .skips_frozen_gain = liger->norm_skips_frozen_gain};
   }
 
   std::unique_ptr<RmsNorm> norm(std::string name, std::int64_t width) const {
-    const bool scales_in_float = spec_.family == Family::olmo2 && options_.model_behaviour.olmo2_in_float;
-    const NormKind kind = spec_.family == Family::gemma2 ? NormKind::gemma
-                          : scales_in_float              ? NormKind::olmo2
-                                                         : NormKind::llama;
+    const bool casts_first = design_.norm == NormKind::olmo2 && !options_.model_behaviour.olmo2_in_float;
+    const NormKind kind = casts_first ? NormKind::llama : design_.norm;
     const auto liger = liger_norm(name);
     return std::make_unique<RmsNorm>(std::move(name), width, kind, spec_.rms_norm_eps, liger);
   }
@@ -180,7 +193,7 @@ class Builder {
                        kv = spec_.num_key_value_heads * spec_.head_dim;
     const TpStyle in = joins_heads() ? TpStyle::colwise_gather_output : TpStyle::colwise;
     AttentionProjections p;
-    if (spec_.family == Family::phi3) {
+    if (design_.joins_qkv) {
       p.qkv = linear(name + ".qkv_proj", h, q + 2 * kv, false, in);
     } else {
       p.q = linear(name + ".q_proj", h, q, spec_.qkv_bias, in);
@@ -189,13 +202,13 @@ class Builder {
     }
     p.o = linear(name + ".o_proj", q, h, spec_.attention_bias,
                  joins_heads() ? TpStyle::rowwise_split_input : TpStyle::rowwise);
+    p.head_norm = design_.head_norm;
     if (norms_heads()) {
       p.q_norm = norm(name + ".q_norm", spec_.head_dim);
       p.k_norm = norm(name + ".k_norm", spec_.head_dim);
-      p.norm_per_head = true;
       const RankGroup shared{MeshAxis::tp, options_.slice.tp};
       p.q_norm->sum_gradients(shared), p.k_norm->sum_gradients(shared);
-    } else if (spec_.family == Family::olmo2) {
+    } else if (design_.head_norm == HeadNorm::joined) {
       p.q_norm = norm(name + ".q_norm", q);
       p.k_norm = norm(name + ".k_norm", kv);
     }
@@ -206,8 +219,9 @@ class Builder {
         .kv_heads = heads_on_rank(spec_.num_key_value_heads),
         .head_dim = spec_.head_dim,
         .kernel = options_.attention,
-        .sliding = slides(index),
-        .window = slides(index) ? *spec_.sliding_window : 0,
+        .turns = spec_.knows_positions(index),
+        .sliding = spec_.slides(index),
+        .window = spec_.slides(index) ? *spec_.sliding_window : 0,
         .softcap = spec_.attn_logit_softcapping.value_or(0),
         .scale = 1 / std::sqrt(spec_.query_pre_attn_scalar.value_or(static_cast<double>(spec_.head_dim))),
         .ring = options_.slice.ring};
@@ -215,16 +229,10 @@ class Builder {
                                            static_cast<std::size_t>(index));
   }
 
-  /// Gemma 2 alternates, the first layer slides; the others slide everywhere or nowhere.
-  bool slides(std::int64_t index) const {
-    if (!spec_.sliding_window || index < spec_.first_sliding_layer) return false;
-    return spec_.family != Family::gemma2 || index % 2 == 0;
-  }
-
   std::unique_ptr<GatedMlp> mlp(const std::string& name) {
     const std::int64_t h = spec_.hidden_size, i = spec_.intermediate_size;
     MlpProjections p;
-    if (spec_.family == Family::phi3) {
+    if (design_.joins_gate_up) {
       p.gate_up = linear(name + ".gate_up_proj", h, 2 * i, false, TpStyle::colwise_gather_output);
     } else {
       p.gate = linear(name + ".gate_proj", h, i, spec_.mlp_bias, TpStyle::colwise);
@@ -232,8 +240,8 @@ class Builder {
     }
     p.down =
         linear(name + ".down_proj", i, h, spec_.mlp_bias, p.gate_up ? TpStyle::rowwise_split_input : TpStyle::rowwise);
-    const Activation activation = spec_.family == Family::gemma2 ? Activation::gelu : Activation::silu;
-    return std::make_unique<GatedMlp>(name, activation, std::move(p), options_.model_behaviour.liger.has_value());
+    return std::make_unique<GatedMlp>(name, design_.activation, std::move(p),
+                                      options_.model_behaviour.liger.has_value());
   }
 
   RouterShape router_shape() const {
@@ -247,20 +255,19 @@ class Builder {
 
   /// The names of transformers 4.
   std::unique_ptr<FeedForward> listed_moe(const std::string& prefix) {
-    const bool mixtral = spec_.family == Family::mixtral;
-    const std::string name = prefix + (mixtral ? ".block_sparse_moe" : ".mlp");
+    const ExpertNames& names = design_.experts;
+    const std::string name = prefix + "." + std::string(names.block);
     const std::int64_t h = spec_.hidden_size, i = spec_.experts->intermediate_size;
     auto gate = linear(name + ".gate", h, spec_.experts->num_experts, false, TpStyle::none);
     std::vector<std::unique_ptr<GatedMlp>> experts;
     for (std::int64_t e = 0; e < spec_.experts->num_experts; ++e) {
       const std::string expert = name + ".experts." + std::to_string(e);
-      const auto projection = [&](const char* of_mixtral, const char* of_qwen, std::int64_t in, std::int64_t out) {
-        return linear(expert + (mixtral ? of_mixtral : of_qwen), in, out, false, TpStyle::none);
+      const auto projection = [&](std::string_view leaf, std::int64_t in, std::int64_t out) {
+        return linear(expert + "." + std::string(leaf), in, out, false, TpStyle::none);
       };
       MlpProjections p;
-      p.gate = projection(".w1", ".gate_proj", h, i), p.up = projection(".w3", ".up_proj", h, i);
-      p.down = projection(".w2", ".down_proj", i, h);
-      p.down_before_up = mixtral;
+      p.gate = projection(names.gate, h, i), p.up = projection(names.up, h, i), p.down = projection(names.down, i, h);
+      p.down_before_up = names.down < names.up;  // w1, w2, w3
       experts.push_back(std::make_unique<GatedMlp>(expert, Activation::silu, std::move(p), false));
     }
     return std::make_unique<ListedMoe>(name, router_shape(), std::move(gate), std::move(experts),
@@ -269,7 +276,6 @@ class Builder {
 
   std::unique_ptr<SparseMoe> moe(const std::string& name) {
     const ExpertSpec& experts = *spec_.experts;
-    const bool mixtral = spec_.family == Family::mixtral;
     const std::int64_t tp = options_.slice.tp, ep = options_.slice.ep;
     const ExpertsShape shape{.experts = experts.num_experts / ep,
                              .hidden = spec_.hidden_size,
@@ -281,22 +287,22 @@ class Builder {
     else if (tp > 1)
       stacks->share({MeshAxis::tp, tp});
     if (options_.adapter) adapt_experts(name, *gate, *stacks);
-    return std::make_unique<SparseMoe>(name, std::move(gate), std::move(stacks), mixtral);
+    return std::make_unique<SparseMoe>(name, std::move(gate), std::move(stacks), design_.router_first);
   }
 
   /// PEFT 0.21 takes the names that these layers had in transformers 4 for the parameters they have become; gate and up
   /// share a stack, and so a rank twice as large (transformers_weight_conversion.py).
   void adapt_experts(const std::string& name, TopKRouter& gate, FusedExperts& stacks) {
     const AdapterSpec& adapter = *options_.adapter;
-    const bool mixtral = spec_.family == Family::mixtral;
-    const auto targeted = [&](const char* of_mixtral, const char* of_qwen) {
-      return is_target(adapter, name + ".experts." + (mixtral ? of_mixtral : of_qwen), false);
+    const ExpertNames& names = design_.experts;
+    const auto targeted = [&](std::string_view leaf) {
+      return is_target(adapter, name + ".experts." + std::string(leaf), false);
     };
     const auto r_of = [&](const char* parameter) { return rank_for(adapter, name + ".experts." + parameter); };
     std::optional<std::int64_t> gate_up, down;
-    half_adapted_ = half_adapted_ || targeted("w1", "gate_proj") != targeted("w3", "up_proj");
-    if (targeted("w1", "gate_proj")) gate_up = 2 * adapter.r;
-    if (targeted("w2", "down_proj")) down = r_of("down_proj");
+    half_adapted_ = half_adapted_ || targeted(names.gate) != targeted(names.up);
+    if (targeted(names.gate)) gate_up = 2 * adapter.r;
+    if (targeted(names.down)) down = r_of("down_proj");
     if (is_target(adapter, name + ".gate", false)) {
       gate.adapt(rank_for(adapter, name + ".gate"), scaling_for(adapter, name + ".gate"));
       ++adapted_parameters_;
@@ -314,24 +320,21 @@ class Builder {
 
   std::unique_ptr<DecoderLayer> layer(std::int64_t index) {
     const std::string name = "model.layers." + std::to_string(index);
-    const NormPlacement placement = spec_.family == Family::gemma2  ? NormPlacement::around
-                                    : spec_.family == Family::olmo2 ? NormPlacement::after
-                                                                    : NormPlacement::before;
     auto self_attention = attention(name, index);
     auto behind = feed_forward(name, index);
-    BlockNorms norms;
-    if (placement != NormPlacement::after) norms.input = norm(name + ".input_layernorm", spec_.hidden_size);
-    if (placement == NormPlacement::around)
-      norms.pre_feedforward = norm(name + ".pre_feedforward_layernorm", spec_.hidden_size);
-    if (placement != NormPlacement::before)
-      norms.post_feedforward = norm(name + ".post_feedforward_layernorm", spec_.hidden_size);
-    norms.post_attention = norm(name + ".post_attention_layernorm", spec_.hidden_size);
-    return std::make_unique<DecoderLayer>(name, placement, std::move(self_attention), std::move(behind),
-                                          std::move(norms));
+    const auto named = [&](std::string_view leaf) {
+      return leaf.empty() ? nullptr : norm(name + "." + std::string(leaf), spec_.hidden_size);
+    };
+    const NormNames& names = design_.norms;
+    BlockNorms norms{named(names.before_attention), named(names.after_attention), named(names.before_mlp),
+                     named(names.after_mlp)};
+    return std::make_unique<DecoderLayer>(name, std::move(self_attention), std::move(behind), std::move(norms),
+                                          design_.scales_residual ? kMadeUpFactor : 0);
   }
 
   const ModelSpec& spec_;
   const BuildOptions& options_;
+  const FamilyDesign& design_;
   std::size_t adapted_ = 0, adapted_parameters_ = 0;
   bool half_adapted_ = false;  ///< gate without up, or up without gate
 };

@@ -6,11 +6,9 @@
 #include <string>
 
 #include "base/dtype.h"
+#include "model/family.h"
 
 namespace qlp {
-
-/// Families whose layers are written down in model/; named after `model_type` in config.json.
-enum class Family : std::uint8_t { llama, mistral, qwen2, qwen3, olmo2, phi3, gemma2, mixtral, qwen3_moe };
 
 /// How the rotary tables are made; only the kinds that allocate differently are told apart.
 enum class RopeKind : std::uint8_t { standard, longrope };
@@ -49,6 +47,8 @@ struct ModelSpec {
 
   std::optional<std::int64_t> sliding_window;     ///< set where the family uses it and the file enables it
   std::int64_t first_sliding_layer = 0;           ///< Qwen's max_window_layers: those below it see everything
+  std::int64_t sliding_window_pattern = 0;        ///< and of those from it on, the last of each so many; 0: none
+  std::int64_t no_rope_layer_interval = 0;        ///< SmolLM3: one layer of so many knows no positions; 0: none
   std::optional<double> attn_logit_softcapping;   ///< Gemma 2
   std::optional<double> final_logit_softcapping;  ///< Gemma 2
   RopeKind rope = RopeKind::standard;
@@ -62,6 +62,14 @@ struct ModelSpec {
   bool stacked_experts = false;                 ///< the files hold them as transformers 5 does, not one by one
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+
+  bool slides(std::int64_t layer) const {
+    if (!sliding_window || layer < first_sliding_layer) return false;
+    return sliding_window_pattern == 0 || (layer - first_sliding_layer + 1) % sliding_window_pattern != 0;
+  }
+  bool knows_positions(std::int64_t layer) const {
+    return no_rope_layer_interval == 0 || (layer + 1) % no_rope_layer_interval != 0;
+  }
 };
 
 }  // namespace qlp

@@ -1,26 +1,24 @@
 #include "model/parameter_count.h"
 
+#include "model/family_design.h"
+
 namespace qlp {
 namespace {
 
-/// What the norms of one decoder layer hold (transformers 5.24, models/<family>/modeling_<family>.py).
+/// What the norms of one decoder layer hold: those of the block, and of q and k over one head or over all.
 std::int64_t norm_parameters(const ModelSpec& s) {
-  switch (s.family) {
-    case Family::llama:
-    case Family::mistral:
-    case Family::qwen2:
-    case Family::phi3:
-    case Family::mixtral:
-      return 2 * s.hidden_size;
-    case Family::qwen3:
-    case Family::qwen3_moe:  // q_norm and k_norm over one head
-      return 2 * s.hidden_size + 2 * s.head_dim;
-    case Family::olmo2:  // q_norm and k_norm over all heads
-      return 2 * s.hidden_size + (s.num_attention_heads + s.num_key_value_heads) * s.head_dim;
-    case Family::gemma2:  // before and after both attention and MLP
-      return 4 * s.hidden_size;
+  const FamilyDesign& design = design_of(s.family);
+  const std::int64_t block = design.norms.count() * s.hidden_size;
+  switch (design.head_norm) {
+    case HeadNorm::none:
+      break;
+    case HeadNorm::each:
+    case HeadNorm::each_at_last:
+      return block + 2 * s.head_dim;
+    case HeadNorm::joined:
+      return block + (s.num_attention_heads + s.num_key_value_heads) * s.head_dim;
   }
-  return 0;
+  return block;
 }
 
 /// Of all layers: gate, up and down of a dense MLP; or those of each expert beside the router's rows.

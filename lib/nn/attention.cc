@@ -27,41 +27,52 @@ SelfAttention::SelfAttention(std::string name, const AttentionShape& shape, Atte
   if (projections_.rotary) add_child(*projections_.rotary);
 }
 
-SelfAttention::Heads SelfAttention::project(Context& ctx, const Tensor& hidden) {
-  const std::int64_t batch = hidden.size(0), rows = hidden.size(1);
-  const auto heads_first = [&](Tensor x, std::int64_t heads, RmsNorm* norm) {
-    x = reshape(ctx, x, {batch, rows, heads, shape_.head_dim});
-    if (norm) x = norm->forward(ctx, x);
-    return transpose(ctx, x, 1, 2);
-  };
+/// [B, S, heads x D] gives [B, heads, S, D].
+Tensor SelfAttention::heads_first(Context& ctx, Tensor x, std::int64_t heads, RmsNorm* norm) const {
+  x = reshape(ctx, x, {x.size(0), x.size(1), heads, shape_.head_dim});
+  if (norm) x = norm->forward(ctx, x);
+  return transpose(ctx, x, 1, 2);
+}
+
+/// q, k and v are cut out of one.
+SelfAttention::Heads SelfAttention::project_joined(Context& ctx, const Tensor& hidden) {
+  Tensor fused = projections_.qkv->forward(ctx, hidden);
+  const std::int64_t of_q = shape_.heads * shape_.head_dim, of_kv = shape_.kv_heads * shape_.head_dim;
+  const Tensor q = slice(ctx, fused, -1, 0, of_q);
+  const Tensor k = slice(ctx, fused, -1, of_q, of_kv);
+  const Tensor v = slice(ctx, fused, -1, of_q + of_kv, of_kv);
+  Tensor query = heads_first(ctx, q, shape_.heads, nullptr);
+  Tensor key = heads_first(ctx, k, shape_.kv_heads, nullptr);
+  Tensor value = heads_first(ctx, v, shape_.kv_heads, nullptr);
+  return {std::move(fused), std::move(value), std::move(key), std::move(query)};
+}
+
+/// q and k are normed before they are heads.
+SelfAttention::Heads SelfAttention::project_normed(Context& ctx, const Tensor& hidden) {
   AttentionProjections& p = projections_;
-  if (p.qkv) {
-    Tensor fused = p.qkv->forward(ctx, hidden);
-    const std::int64_t of_q = shape_.heads * shape_.head_dim, of_kv = shape_.kv_heads * shape_.head_dim;
-    const Tensor q = slice(ctx, fused, -1, 0, of_q);
-    const Tensor k = slice(ctx, fused, -1, of_q, of_kv);
-    const Tensor v = slice(ctx, fused, -1, of_q + of_kv, of_kv);
-    Tensor query = heads_first(q, shape_.heads, nullptr);
-    Tensor key = heads_first(k, shape_.kv_heads, nullptr);
-    Tensor value = heads_first(v, shape_.kv_heads, nullptr);
-    return {std::move(fused), std::move(value), std::move(key), std::move(query)};
-  }
-  RmsNorm* per_head_q = p.norm_per_head ? p.q_norm.get() : nullptr;
-  RmsNorm* per_head_k = p.norm_per_head ? p.k_norm.get() : nullptr;
-  if (p.q_norm && !p.norm_per_head) {
-    Tensor q = p.q->forward(ctx, hidden);
+  Tensor q = p.q->forward(ctx, hidden);
+  q = p.q_norm->forward(ctx, q);
+  Tensor k = p.k->forward(ctx, hidden);
+  k = p.k_norm->forward(ctx, k);
+  Tensor v = p.v->forward(ctx, hidden);
+  q = heads_first(ctx, std::move(q), shape_.heads, nullptr);
+  k = heads_first(ctx, std::move(k), shape_.kv_heads, nullptr);
+  v = heads_first(ctx, std::move(v), shape_.kv_heads, nullptr);
+  return {{}, std::move(v), std::move(k), std::move(q)};
+}
+
+SelfAttention::Heads SelfAttention::project(Context& ctx, const Tensor& hidden) {
+  AttentionProjections& p = projections_;
+  if (p.qkv) return project_joined(ctx, hidden);
+  if (p.head_norm == HeadNorm::joined) return project_normed(ctx, hidden);
+  const bool at_once = p.head_norm == HeadNorm::each;
+  Tensor q = heads_first(ctx, p.q->forward(ctx, hidden), shape_.heads, at_once ? p.q_norm.get() : nullptr);
+  Tensor k = heads_first(ctx, p.k->forward(ctx, hidden), shape_.kv_heads, at_once ? p.k_norm.get() : nullptr);
+  Tensor v = heads_first(ctx, p.v->forward(ctx, hidden), shape_.kv_heads, nullptr);
+  if (p.head_norm == HeadNorm::each_at_last) {
     q = p.q_norm->forward(ctx, q);
-    Tensor k = p.k->forward(ctx, hidden);
     k = p.k_norm->forward(ctx, k);
-    Tensor v = p.v->forward(ctx, hidden);
-    q = heads_first(std::move(q), shape_.heads, nullptr);
-    k = heads_first(std::move(k), shape_.kv_heads, nullptr);
-    v = heads_first(std::move(v), shape_.kv_heads, nullptr);
-    return {{}, std::move(v), std::move(k), std::move(q)};
   }
-  Tensor q = heads_first(p.q->forward(ctx, hidden), shape_.heads, per_head_q);
-  Tensor k = heads_first(p.k->forward(ctx, hidden), shape_.kv_heads, per_head_k);
-  Tensor v = heads_first(p.v->forward(ctx, hidden), shape_.kv_heads, nullptr);
   return {{}, std::move(v), std::move(k), std::move(q)};
 }
 
@@ -69,7 +80,7 @@ Tensor SelfAttention::forward(Context& ctx, const Tensor& input, const LayerInpu
   return call(ctx, input, [&](const Tensor& hidden) {
     Heads heads = project(ctx, hidden);
     RotaryTables own;
-    rotate(ctx, heads, inputs, own);
+    if (shape_.turns) rotate(ctx, heads, inputs, own);
     if (inputs.cache) {
       auto& [keys, values] = (*inputs.cache)[layer_];
       if (behaviour_.copies_into_cache) {
@@ -79,7 +90,7 @@ Tensor SelfAttention::forward(Context& ctx, const Tensor& input, const LayerInpu
       }
       keys = heads.k, values = heads.v;
     }
-    const Tensor& mask = shape_.sliding ? inputs.sliding_mask : inputs.mask;
+    const Tensor& mask = inputs.mask;
     Tensor out;
     switch (shape_.kernel) {
       case AttentionKernel::eager:

@@ -15,11 +15,19 @@ namespace qlp {
 
 enum class AttentionKernel : std::uint8_t { sdpa, eager, flash_attention_2 };
 
-/// What every layer of a forward pass gets beside the hidden states.
+/// How q and k are normed.
+enum class HeadNorm : std::uint8_t {
+  none,
+  each,          ///< over the width of a head, as soon as it is projected (Qwen3)
+  each_at_last,  ///< the same, once q, k and v are there (Gemma 3)
+  joined,        ///< over all heads (OLMo 2)
+};
+
+/// What a layer gets beside the hidden states.
 struct LayerInputs {
   // Python drops them from the last to the first.
   RotaryTables rotary;
-  Tensor sliding_mask;        ///< as below, of layers with a sliding window
+  RotaryTables other_rotary;  ///< of layers of the other kind, where all layers get both
   Tensor mask;                ///< [B, 1, S, S] or none: causal
   Tensor positions;           ///< cache_position and position_ids, kept by checkpointed layers
   Tensor num_items, labels;   ///< keyword arguments of the loss that travel along
@@ -30,6 +38,7 @@ struct LayerInputs {
 struct AttentionShape {
   std::int64_t hidden = 0, heads = 0, kv_heads = 0, head_dim = 0;
   AttentionKernel kernel = AttentionKernel::sdpa;
+  bool turns = true;        ///< q and k know their positions (not in every layer of SmolLM3)
   bool sliding = false;     ///< this layer attends through a window
   std::int64_t window = 0;  ///< its width
   double softcap = 0;       ///< Gemma 2: scores pass through tanh, times this (eager only); 0: they do not
@@ -42,7 +51,7 @@ struct AttentionProjections {
   std::unique_ptr<LinearModule> q, k, v, qkv, o;
   std::unique_ptr<RmsNorm> q_norm, k_norm;
   std::unique_ptr<RotaryEmbedding> rotary;  ///< of its own: before transformers 4.48
-  bool norm_per_head = false;               ///< Qwen3: norms over the head width, else over all heads (OLMo 2)
+  HeadNorm head_norm = HeadNorm::none;
 };
 
 class SelfAttention final : public Module {
@@ -61,6 +70,9 @@ class SelfAttention final : public Module {
     Tensor v, k, q;  ///< [B, heads, S, D]; Python drops q first
   };
   Heads project(Context& ctx, const Tensor& hidden);
+  Heads project_joined(Context& ctx, const Tensor& hidden);
+  Heads project_normed(Context& ctx, const Tensor& hidden);
+  Tensor heads_first(Context& ctx, Tensor x, std::int64_t heads, RmsNorm* norm) const;
   void rotate(Context& ctx, Heads& heads, const LayerInputs& inputs, RotaryTables& own);
   void repeat_heads(Context& ctx, Heads& heads) const;
   Tensor sdpa(Context& ctx, Heads& heads, const Tensor& mask);

@@ -94,6 +94,8 @@ struct ModelBehaviour {
   bool olmo2_in_float = true;
   /// Phi-3 joins the rotated part of a head with the rest, even an empty rest (modeling_phi3.py of 4.57; not in 4.48).
   bool phi3_joins_rest = true;
+  /// A layer gets the rotary tables of full and of sliding layers, made by a module for each kind (Gemma 3 in 4.57).
+  bool hands_on_both_rotaries = false;
   /// Gemma's embedding module scales its own output, ahead of positions and masks (5.0 on).
   bool embedding_scales_itself = true;
   /// hidden_states[:, slice, :] before the head is three slices, each with a gradient of its own; from torch 2.9 on,

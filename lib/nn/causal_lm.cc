@@ -15,7 +15,8 @@ namespace {
 
 /// The inputs of a layer as its hooks hand them on.
 LayerInputs prepared(Context& ctx, Module& layer, LayerInputs inputs) {
-  for (Tensor* input : {&inputs.rotary.cos, &inputs.rotary.sin, &inputs.mask, &inputs.sliding_mask})
+  for (Tensor* input :
+       {&inputs.rotary.cos, &inputs.rotary.sin, &inputs.other_rotary.cos, &inputs.other_rotary.sin, &inputs.mask})
     *input = layer.further_input(ctx, *input);
   return inputs;
 }
@@ -27,6 +28,7 @@ Decoder::Decoder(CausalLmParts& parts) : Module(ModuleKind::decoder, "model") {
   for (const auto& layer : parts.layers) add_child(*layer);
   if (parts.norm) add_child(*parts.norm);
   if (parts.rotary) add_child(*parts.rotary);
+  if (parts.sliding_rotary) add_child(*parts.sliding_rotary);
 }
 
 CausalLm::CausalLm(CausalLmParts parts, ModelTraits traits)
@@ -60,7 +62,7 @@ std::vector<ModuleBuffer> CausalLm::buffers() {
   return all;
 }
 
-void CausalLm::make_masks(Context& ctx, const Tensor& hidden, LayerInputs& inputs) const {
+void CausalLm::make_masks(Context& ctx, const Tensor& hidden, ByLayerType& inputs) const {
   if (traits_.kernel == AttentionKernel::flash_attention_2) return;  // the kernel knows what to leave out
   const bool eager = traits_.kernel == AttentionKernel::eager;
   const std::int64_t window = traits_.sliding_window;
@@ -68,56 +70,70 @@ void CausalLm::make_masks(Context& ctx, const Tensor& hidden, LayerInputs& input
   const bool window_cuts = window && request.rows >= window;
   if (traits_.mask_maker == MaskMaker::triangular || traits_.mask_maker == MaskMaker::windowed) {
     const bool windowed = traits_.mask_maker == MaskMaker::windowed && window;
-    inputs.narrows_mask = traits_.layers_narrow_masks;
-    if (!eager && !inputs.narrows_mask && !(windowed && window_cuts)) return;
-    request.extra_column = !inputs.narrows_mask;
+    const bool narrows = traits_.layers_narrow_masks;
+    inputs.full.narrows_mask = inputs.sliding.narrows_mask = narrows;
+    if (!eager && !narrows && !(windowed && window_cuts)) return;
+    request.extra_column = !narrows;
     if (windowed) request.window = window;
-    inputs.mask = inputs.sliding_mask = make_causal_mask(ctx, request, traits_.mask_maker);
+    inputs.full.mask = inputs.sliding.mask = make_causal_mask(ctx, request, traits_.mask_maker);
     return;
   }
   const auto slides = [](const auto& layer) { return layer->attention().slides(); };
-  if (eager && !std::all_of(parts_.layers.begin(), parts_.layers.end(), slides))
-    inputs.mask = make_causal_mask(ctx, request, traits_.mask_maker);
-  if ((eager || window_cuts) && std::any_of(parts_.layers.begin(), parts_.layers.end(), slides)) {
+  const bool every = traits_.makes_every_mask;
+  if (eager && (every || !std::all_of(parts_.layers.begin(), parts_.layers.end(), slides)))
+    inputs.full.mask = make_causal_mask(ctx, request, traits_.mask_maker);
+  if ((eager || window_cuts) && window && (every || std::any_of(parts_.layers.begin(), parts_.layers.end(), slides))) {
     request.window = window;
-    inputs.sliding_mask = make_causal_mask(ctx, request, traits_.mask_maker);
+    inputs.sliding.mask = make_causal_mask(ctx, request, traits_.mask_maker);
   }
+}
+
+void CausalLm::make_rotaries(Context& ctx, const Tensor& hidden, const Tensor& positions, ByLayerType& inputs) const {
+  if (parts_.rotary) inputs.full.rotary = inputs.sliding.rotary = parts_.rotary->forward(ctx, hidden, positions);
+  if (!parts_.sliding_rotary) return;
+  inputs.sliding.rotary = parts_.sliding_rotary->forward(ctx, hidden, positions);
+  if (!traits_.hands_on_both_rotaries) return;
+  inputs.full.other_rotary = inputs.sliding.rotary;
+  inputs.sliding.other_rotary = inputs.full.rotary;
 }
 
 Tensor CausalLm::decode(Context& ctx, const Tensor& ids, const Tensor& num_items, CausalLmOutput& output,
                         const RunOptions& options) {
+  const auto scales = [&](EmbeddingScale where) { return parts_.embedding && traits_.scales_embedding == where; };
   const double scaling = traits_.embedding_scale;
-  const bool scales_itself = scaling != 0 && options.behaviour.embedding_scales_itself;
   Tensor last_output;
-  LayerInputs inputs;
-  inputs.num_items = num_items, inputs.labels = options.shifted_labels;
-  Tensor embeds = parts_.embedding
-                      ? parts_.embedding->forward(ctx, ids, {options.input_requires_grad, scales_itself ? scaling : 0})
-                      : ids;
-  inputs.positions = options.positions;
-  if (!inputs.positions.defined()) {
-    inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::arange);
-    if (options.behaviour.adds_past_length) inputs.positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::add);
-    fill_range(ctx, inputs.positions);
+  ByLayerType inputs;
+  const double by_module = scales(EmbeddingScale::by_module) ? scaling : 0;
+  Tensor embeds =
+      parts_.embedding ? parts_.embedding->forward(ctx, ids, {options.input_requires_grad, by_module}) : ids;
+  if (scales(EmbeddingScale::at_once)) embeds = scale(ctx, embeds, scaling);
+  Tensor positions = options.positions;
+  if (!positions.defined()) {
+    positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::arange);
+    if (options.behaviour.adds_past_length) positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::add);
+    fill_range(ctx, positions);
   }
   make_masks(ctx, embeds, inputs);
-  if (options.checkpointing == Checkpointing::none && options.behaviour.fills_cache &&
-      (traits_.caches_in_training || !ctx.training)) {
-    output.cache.resize(parts_.layers.size());
-    inputs.cache = &output.cache;
+  const bool caches = options.checkpointing == Checkpointing::none && options.behaviour.fills_cache &&
+                      (traits_.caches_in_training || !ctx.training);
+  if (caches) output.cache.resize(parts_.layers.size());
+  for (LayerInputs* kind : {&inputs.full, &inputs.sliding}) {
+    kind->num_items = num_items, kind->labels = options.shifted_labels, kind->positions = positions;
+    kind->cache = caches ? &output.cache : nullptr;
   }
   Tensor hidden = embeds;
-  if (parts_.rotary) inputs.rotary = parts_.rotary->forward(ctx, hidden, inputs.positions);
-  if (parts_.embedding && scaling != 0 && !scales_itself) hidden = scale(ctx, hidden, scaling);
-  for (const auto& layer : parts_.layers) hidden = run_layer(ctx, *layer, hidden, inputs, options);
+  make_rotaries(ctx, hidden, positions, inputs);
+  if (scales(EmbeddingScale::after_rotary)) hidden = scale(ctx, hidden, scaling);
+  for (const auto& layer : parts_.layers)
+    hidden = run_layer(ctx, *layer, hidden, layer->attention().slides() ? inputs.sliding : inputs.full, options);
   if (traits_.holds_last_output) last_output = hidden;
   if (parts_.norm) hidden = parts_.norm->forward(ctx, hidden);
   // Python drops the arguments first, then the other names in the order of the source.
   if (traits_.masks_by_layer_type) {
-    inputs.mask.reset(), inputs.sliding_mask.reset(), embeds.reset(), inputs.positions.reset();
-  } else if (options.behaviour.adds_past_length) {
-    inputs.positions.reset();
+    inputs.full.mask.reset(), inputs.sliding.mask.reset(), embeds.reset();
   }
+  if (traits_.masks_by_layer_type || options.behaviour.adds_past_length)
+    inputs.full.positions.reset(), inputs.sliding.positions.reset(), positions.reset();
   return hidden;
 }
 
@@ -142,6 +158,8 @@ CausalLmOutput CausalLm::forward(Context& ctx, const Tensor& ids, const Tensor& 
     }
     output.logits = parts_.head->forward(ctx, last);
     if (options.behaviour.returns_float_logits) output.logits = to(ctx, output.logits, DType::float32);
+    if (const double divisor = traits_.logit_divisor; divisor != 0)
+      output.logits = scale(ctx, output.logits, 1 / divisor, Op::div);
     if (const double cap = traits_.logit_cap; cap != 0) {
       output.logits = scale(ctx, output.logits, 1 / cap, Op::div);
       output.logits = tanh(ctx, output.logits);

@@ -30,10 +30,12 @@ struct RunOptions {
   ModelBehaviour behaviour;
 };
 
-/// Gemma 2 scales the embedding and caps the logits.
+/// What families do around their layers.
 struct ModelTraits {
-  double embedding_scale = 0;       ///< 0: none
-  double logit_cap = 0;             ///< 0: none
+  EmbeddingScale scales_embedding = EmbeddingScale::none;
+  double embedding_scale = 1;
+  double logit_cap = 0;             ///< Gemma 2; 0: none
+  double logit_divisor = 0;         ///< Granite; 0: none
   std::int64_t sliding_window = 0;  ///< 0: none
   /// Gemma 2 of transformers 4.48 makes one causal mask, always, and its sliding layers narrow it.
   bool layers_narrow_masks = false;
@@ -41,7 +43,9 @@ struct ModelTraits {
   /// A dict of masks by layer type, and one of what they were made from, hold their tensors (Qwen and Gemma 2 from 4.53
   /// on).
   bool masks_by_layer_type = false;
-  bool holds_last_output = false;  ///< what the last layer gave, in a tuple, until the decoder is done
+  bool makes_every_mask = false;        ///< full and sliding ones, whatever layers there are
+  bool hands_on_both_rotaries = false;  ///< each layer gets the tables of both kinds of layers, and picks
+  bool holds_last_output = false;       ///< what the last layer gave, in a tuple, until the decoder is done
   AttentionKernel kernel = AttentionKernel::sdpa;
   MaskMaker mask_maker = MaskMaker::broadcast;
 };
@@ -57,7 +61,8 @@ struct CausalLmParts {
   std::unique_ptr<Embedding> embedding;
   std::vector<std::unique_ptr<DecoderLayer>> layers;
   std::unique_ptr<RmsNorm> norm;
-  std::unique_ptr<RotaryEmbedding> rotary;  ///< none where every attention has its own
+  std::unique_ptr<RotaryEmbedding> rotary;          ///< none where every attention has its own
+  std::unique_ptr<RotaryEmbedding> sliding_rotary;  ///< of layers with a window, where theirs are others
   std::unique_ptr<LinearModule> head;
 };
 
@@ -79,7 +84,12 @@ class CausalLm final : public Module {
   CausalLmParts& parts() { return parts_; }
 
  private:
-  void make_masks(Context& ctx, const Tensor& hidden, LayerInputs& inputs) const;
+  /// What layers get by whether they attend through a window.
+  struct ByLayerType {
+    LayerInputs full, sliding;
+  };
+  void make_masks(Context& ctx, const Tensor& hidden, ByLayerType& inputs) const;
+  void make_rotaries(Context& ctx, const Tensor& hidden, const Tensor& positions, ByLayerType& inputs) const;
   /// The hidden states after the final norm.
   Tensor decode(Context& ctx, const Tensor& ids, const Tensor& num_items, CausalLmOutput& output,
                 const RunOptions& options);

@@ -1,5 +1,7 @@
 #include "nn/decoder_layer.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "autograd/pointwise.h"
@@ -7,22 +9,30 @@
 
 namespace qlp {
 
-DecoderLayer::DecoderLayer(std::string name, NormPlacement placement, std::unique_ptr<SelfAttention> attention,
-                           std::unique_ptr<FeedForward> mlp, BlockNorms norms)
+DecoderLayer::DecoderLayer(std::string name, std::unique_ptr<SelfAttention> attention, std::unique_ptr<FeedForward> mlp,
+                           BlockNorms norms, double residual_scale)
     : Module(ModuleKind::decoder_layer, std::move(name)),
-      placement_(placement),
       attention_(std::move(attention)),
       mlp_(std::move(mlp)),
-      norms_(std::move(norms)) {
+      norms_(std::move(norms)),
+      residual_scale_(residual_scale) {
   add_child(*attention_), add_child(*mlp_);
-  for (RmsNorm* norm :
-       {norms_.input.get(), norms_.post_attention.get(), norms_.pre_feedforward.get(), norms_.post_feedforward.get()})
+  std::array<RmsNorm*, 4> all{norms_.before_attention.get(), norms_.after_attention.get(), norms_.before_mlp.get(),
+                              norms_.after_mlp.get()};
+  // The two that Llama has are registered first, whatever they do (Glm4DecoderLayer).
+  std::stable_partition(all.begin(), all.end(), [](const RmsNorm* norm) {
+    return norm && (norm->leaf_name() == "input_layernorm" || norm->leaf_name() == "post_attention_layernorm");
+  });
+  for (RmsNorm* norm : all)
     if (norm) add_child(*norm);
 }
 
+/// residual + hidden * scale
+Tensor DecoderLayer::add_scaled(Context& ctx, const Tensor& residual, const Tensor& hidden) const {
+  return add(ctx, residual, residual_scale_ == 0 ? hidden : scale(ctx, hidden, residual_scale_));
+}
+
 Tensor DecoderLayer::forward(Context& ctx, const Tensor& input, const LayerInputs& inputs) {
-  const bool norms_first = placement_ != NormPlacement::after;
-  const bool norms_last = placement_ != NormPlacement::before;
   Tensor weights;  // Python's name for them lives as long as the layer runs
   Tensor residual = input;
   LayerMask window;
@@ -31,20 +41,18 @@ Tensor DecoderLayer::forward(Context& ctx, const Tensor& input, const LayerInput
   if (narrows) {
     window = narrow_to_window(ctx, inputs.mask, attention_->window());
     narrowed = inputs;
-    narrowed.sliding_mask = window.mask;
+    narrowed.mask = window.mask;
   }
-  Tensor hidden = norms_first ? norms_.input->forward(ctx, input) : input;
+  Tensor hidden = norms_.before_attention ? norms_.before_attention->forward(ctx, input) : input;
   hidden = attention_->forward(ctx, hidden, narrows ? narrowed : inputs, weights);
-  if (norms_last) hidden = norms_.post_attention->forward(ctx, hidden);
-  hidden = add(ctx, residual, hidden);
+  if (norms_.after_attention) hidden = norms_.after_attention->forward(ctx, hidden);
+  hidden = add_scaled(ctx, residual, hidden);
 
   residual = hidden;
-  RmsNorm* before_mlp =
-      placement_ == NormPlacement::before ? norms_.post_attention.get() : norms_.pre_feedforward.get();
-  if (norms_first) hidden = before_mlp->forward(ctx, hidden);
+  if (norms_.before_mlp) hidden = norms_.before_mlp->forward(ctx, hidden);
   hidden = mlp_->forward(ctx, hidden);
-  if (norms_last) hidden = norms_.post_feedforward->forward(ctx, hidden);
-  hidden = add(ctx, residual, hidden);
+  if (norms_.after_mlp) hidden = norms_.after_mlp->forward(ctx, hidden);
+  hidden = add_scaled(ctx, residual, hidden);
   return hidden;
 }
 

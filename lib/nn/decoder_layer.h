@@ -8,31 +8,29 @@
 
 namespace qlp {
 
-/// Where the norms of a block stand.
-enum class NormPlacement : std::uint8_t {
-  before,  ///< Llama: x + attention(norm(x))
-  after,   ///< OLMo 2: x + norm(attention(x))
-  around,  ///< Gemma 2: x + norm(attention(norm(x)))
-};
-
+/// Those that a family has: before its attention and MLP (Llama), after them (OLMo 2), or both (Gemma 2).
 struct BlockNorms {
-  std::unique_ptr<RmsNorm> input, post_attention, pre_feedforward, post_feedforward;
+  std::unique_ptr<RmsNorm> before_attention, after_attention, before_mlp, after_mlp;
 };
 
 class DecoderLayer final : public Module {
  public:
-  DecoderLayer(std::string name, NormPlacement placement, std::unique_ptr<SelfAttention> attention,
-               std::unique_ptr<FeedForward> mlp, BlockNorms norms);
+  /// `residual_scale`: what attention and MLP add is multiplied by it (Granite); 0: it is not.
+  DecoderLayer(std::string name, std::unique_ptr<SelfAttention> attention, std::unique_ptr<FeedForward> mlp,
+               BlockNorms norms, double residual_scale);
   /// hidden [B, S, H], without the hooks of the layer.
   Tensor forward(Context& ctx, const Tensor& hidden, const LayerInputs& inputs);
 
   SelfAttention& attention() { return *attention_; }
+  const SelfAttention& attention() const { return *attention_; }
 
  private:
-  NormPlacement placement_;
+  Tensor add_scaled(Context& ctx, const Tensor& residual, const Tensor& hidden) const;
+
   std::unique_ptr<SelfAttention> attention_;
   std::unique_ptr<FeedForward> mlp_;
   BlockNorms norms_;
+  double residual_scale_;
 };
 
 }  // namespace qlp

@@ -6,6 +6,14 @@
 
 namespace qlp {
 
+/// Where the embedding is multiplied by a number.
+enum class EmbeddingScale : std::uint8_t {
+  none,
+  by_module,     ///< by the module, whose factor is a buffer: Gemma 3, Gemma 2 from transformers 5 on
+  at_once,       ///< ahead of positions and masks: Granite
+  after_rotary,  ///< once the rotary tables are made: Gemma 2 before
+};
+
 struct EmbeddingOutput {
   /// A hook marks it as a leaf that wants a gradient, before those of a sharding runtime see it (transformers'
   /// enable_input_require_grads).

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "autograd/interleave.h"
 #include "autograd/matmul.h"
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
@@ -13,21 +14,35 @@
 namespace qlp {
 namespace {
 
-/// torch.cat((-x2, x1), dim=-1)
-Tensor rotate_half(Context& ctx, const Tensor& x) {
+/// torch.cat((-x2, x1), dim=-1) of halves, torch.stack((-x2, x1), dim=-1).flatten(-2) of neighbours
+Tensor rotate_half(Context& ctx, const Tensor& x, RotaryPairs pairs) {
   const std::int64_t half = x.size(-1) / 2;
-  const Tensor x1 = slice(ctx, x, -1, 0, half);
-  const Tensor x2 = slice(ctx, x, -1, half, half);
+  const bool apart = pairs == RotaryPairs::neighbours;
+  const Tensor x1 = apart ? every_other(ctx, x, 0) : slice(ctx, x, -1, 0, half);
+  const Tensor x2 = apart ? every_other(ctx, x, 1) : slice(ctx, x, -1, half, half);
   const Tensor negated = neg(ctx, x2);
-  return cat(ctx, negated, x1, -1);
+  return apart ? interleave(ctx, negated, x1) : cat(ctx, negated, x1, -1);
 }
 
 /// x * cos + rotate_half(x) * sin
 Tensor rotate(Context& ctx, const Tensor& x, const RotaryTables& tables) {
   const Tensor straight = mul(ctx, x, tables.cos);
-  Tensor turned = rotate_half(ctx, x);
+  Tensor turned = rotate_half(ctx, x, tables.style.pairs);
   turned = mul(ctx, turned, tables.sin);
   return add(ctx, straight, turned);
+}
+
+/// table[..., : width / 2].repeat_interleave(2, dim=-1)
+Tensor doubled_half(Context& ctx, const Tensor& table) {
+  Tensor out = empty(ctx, table.shape(), table.dtype(), Op::clone);
+  if (!ctx.kernels(out)) return out;
+  const std::int64_t half = table.size(-1) / 2, elements = table.numel() / 2;
+  const Tensor first = table.narrow(3, 0, half);
+  for (const std::int64_t place : {0, 1}) {
+    const Tensor places = out.strided({elements / half, half}, {2 * half, 2}, place);
+    copy_elements(ctx, places, first.strided({elements / half, half}, {2 * half, 1}));
+  }
+  return out;
 }
 
 /// cos and sin [1 or batch, 1, rows, width]
@@ -43,6 +58,11 @@ RotaryTables over_heads(Context& ctx, const RotaryTables& tables, std::int64_t r
     }
   } else {
     wide.cos = tables.cos.view(shape), wide.sin = tables.sin.view(shape);
+  }
+  wide.style = tables.style;
+  if (tables.style.pairs == RotaryPairs::neighbours) {
+    wide.cos = doubled_half(ctx, wide.cos);
+    wide.sin = doubled_half(ctx, wide.sin);
   }
   return wide;
 }
@@ -159,7 +179,7 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
   if (scales && scales_late_) cos = scale(ctx, cos, shape_.scaling);
   if (scales) sin = scale(ctx, sin, shape_.scaling);
   const DType dtype = style_.float_tables ? DType::float32 : like.dtype();
-  RotaryTables tables{to(ctx, cos, dtype), to(ctx, sin, dtype), style_.float_tables, style_.joins_rest, liger_};
+  RotaryTables tables{to(ctx, cos, dtype), to(ctx, sin, dtype), style_, liger_};
   frequencies.reset(), places.reset(), angles.reset(), both.reset(), cos.reset(),
       sin.reset();  // as Python drops its locals
   return tables;
@@ -168,7 +188,7 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
 Rotated apply_rotary(Context& ctx, const Tensor& q, const Tensor& k, const RotaryTables& tables) {
   if (tables.liger) return liger_rope(ctx, q, k, tables);
   const RotaryTables wide = over_heads(ctx, tables, q.size(2));
-  if (tables.joins_rest) {
+  if (tables.style.joins_rest) {
     const std::int64_t width = wide.cos.size(-1), rest = q.size(-1) - width;
     const auto turning = [&](const Tensor& x) { return rest ? slice(ctx, x, -1, 0, width) : x; };  // x[..., :all] is x
     const Tensor q_turning = turning(q), q_passing = slice(ctx, q, -1, width, rest);
@@ -179,7 +199,7 @@ Rotated apply_rotary(Context& ctx, const Tensor& q, const Tensor& k, const Rotar
   }
   Tensor turned_q = rotate(ctx, q, wide);
   Tensor turned_k = rotate(ctx, k, wide);
-  if (!tables.casts_back) return {std::move(turned_q), std::move(turned_k)};
+  if (!tables.style.float_tables) return {std::move(turned_q), std::move(turned_k)};
   return {to(ctx, turned_q, q.dtype()), to(ctx, turned_k, k.dtype())};
 }
 

@@ -8,19 +8,25 @@
 
 namespace qlp {
 
-struct RotaryTables {
-  Tensor cos, sin;          ///< [1, S, rotary width] in the dtype of the residual stream, or in float32
-  bool casts_back = false;  ///< what is rotated by float32 tables is cast to what it was
-  bool joins_rest = false;  ///< the rotated part of a head is joined with the rest
-  bool liger = false;       ///< one kernel turns q and k in place
-  bool picks_rows = false;  ///< the tables are [positions, rotary width], and rows are picked from them
+/// Which elements of a head are turned together.
+enum class RotaryPairs : std::uint8_t {
+  halves,      ///< one of the first half with one of the second
+  neighbours,  ///< each with the next (GLM)
 };
 
 /// What families do with the tables.
 struct RotaryStyle {
-  bool float_tables = false;     ///< OLMo 2
-  bool joins_rest = false;       ///< Phi-3
+  RotaryPairs pairs = RotaryPairs::halves;
+  bool float_tables = false;     ///< OLMo 2: what is turned by them is cast to what it was
+  bool joins_rest = false;       ///< Phi-3, GLM: the turned part of a head is joined with the rest
   bool looks_at_length = false;  ///< longrope picks its frequencies by the length of the batch
+};
+
+struct RotaryTables {
+  Tensor cos, sin;  ///< [1, S, rotary width] in the dtype of the residual stream, or in float32
+  RotaryStyle style = {};
+  bool liger = false;       ///< one kernel turns q and k in place
+  bool picks_rows = false;  ///< the tables are [positions, rotary width], and rows are picked from them
 };
 
 struct RotaryShape {

@@ -21,7 +21,7 @@ template <class E>
 inline constexpr std::array<EnumName<E>, 0> kEnumNames{};
 
 template <>
-inline constexpr std::array<EnumName<Family>, 9> kEnumNames<Family>{{
+inline constexpr std::array<EnumName<Family>, 16> kEnumNames<Family>{{
     {Family::llama, "llama"},
     {Family::mistral, "mistral"},
     {Family::qwen2, "qwen2"},
@@ -31,6 +31,13 @@ inline constexpr std::array<EnumName<Family>, 9> kEnumNames<Family>{{
     {Family::gemma2, "gemma2"},
     {Family::mixtral, "mixtral"},
     {Family::qwen3_moe, "qwen3_moe"},
+    {Family::gemma3_text, "gemma3_text"},
+    {Family::granite, "granite"},
+    {Family::smollm3, "smollm3"},
+    {Family::glm, "glm"},
+    {Family::glm4, "glm4"},
+    {Family::olmo3, "olmo3"},
+    {Family::ministral, "ministral"},
 }};
 template <>
 inline constexpr std::array<EnumName<RopeKind>, 2> kEnumNames<RopeKind>{{

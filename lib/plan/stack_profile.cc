@@ -19,9 +19,21 @@ Version StackProfile::first_with(Family family) {
       return {4, 42, 0};
     case Family::olmo2:
       return {4, 47, 0};
+    case Family::granite:
+      return {4, 45, 0};
+    case Family::glm:
+      return {4, 46, 0};
+    case Family::gemma3_text:
+      return {4, 50, 0};
     case Family::qwen3:
     case Family::qwen3_moe:
+    case Family::glm4:
       return {4, 51, 0};
+    case Family::smollm3:
+      return {4, 53, 0};
+    case Family::olmo3:
+    case Family::ministral:
+      return {4, 57, 0};
   }
   return {};
 }
@@ -83,7 +95,7 @@ ModelBehaviour StackProfile::model(Family family) const {
           .grouped_attention = transformers >= Version{4, 52, 0} && v_.torch >= Version{2, 5, 0},
           .contiguous_attention = !attention_classes && transformers < Version{4, 53, 0},
           .attention = attention(),
-          .has_masking_utils = transformers >= Version{4, 53, 0},
+          .has_masking_utils = has_masking_utils(),
           .broadcasts_masks = transformers >= Version{5, 0, 0},
           .adds_past_length = transformers >= Version{5, 0, 0},
           .rotary = rotary(family),
@@ -91,6 +103,7 @@ ModelBehaviour StackProfile::model(Family family) const {
           .rotary_scales_late = transformers < Version{4, 50, 0},
           .olmo2_in_float = transformers >= Version{4, 50, 0},
           .phi3_joins_rest = transformers >= Version{4, 50, 0},
+          .hands_on_both_rotaries = transformers < Version{5, 0, 0},
           .embedding_scales_itself = transformers >= Version{5, 0, 0},
           .slices_hidden_states = slices_hidden_states(),
           .returns_float_logits = model_makes_loss(family),

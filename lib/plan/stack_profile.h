@@ -75,6 +75,8 @@ class StackProfile {
   /// PEFT takes old names of experts for their parameters, and folds updates into copies; looked at in 0.21
   /// (transformers_weight_conversion.py, lora/layer.py).
   bool adapts_expert_parameters() const { return v_.peft >= Version{0, 21, 0}; }
+  /// masking_utils.py makes the masks. transformers 4.53.
+  bool has_masking_utils() const { return v_.transformers >= Version{4, 53, 0}; }
   /// Layers checkpoint themselves (GradientCheckpointingLayer), so FSDP1's wrapper stands outside of the region.
   /// transformers modeling_layers.py, 4.53.
   bool layers_checkpoint_themselves() const { return v_.transformers >= Version{4, 53, 0}; }

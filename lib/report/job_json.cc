@@ -41,6 +41,9 @@ Json model_json(const JobSpec& job) {
                       {"norm_topk_prob", model.experts->norm_topk_prob},
                       {"decoder_sparse_step", model.experts->decoder_sparse_step}};
   put(out, "sliding_window", model.sliding_window);
+  if (model.first_sliding_layer) out["max_window_layers"] = model.first_sliding_layer;
+  if (model.sliding_window_pattern) out["sliding_window_pattern"] = model.sliding_window_pattern;
+  if (model.no_rope_layer_interval) out["no_rope_layer_interval"] = model.no_rope_layer_interval;
   put(out, "attn_logit_softcapping", model.attn_logit_softcapping);
   put(out, "final_logit_softcapping", model.final_logit_softcapping);
   out["rope_type"] = name_of(model.rope);

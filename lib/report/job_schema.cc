@@ -46,6 +46,9 @@ std::string_view job_schema() {
               }
             },
             "sliding_window": {"type": "integer"},
+            "max_window_layers": {"type": "integer"},
+            "sliding_window_pattern": {"type": "integer"},
+            "no_rope_layer_interval": {"type": "integer"},
             "attn_logit_softcapping": {"type": "number"},
             "final_logit_softcapping": {"type": "number"},
             "rope_type": {"type": "string"},

@@ -42,7 +42,8 @@ std::size_t count(const Diagnostics& list, std::string_view code, std::string_vi
   return n;
 }
 
-const auto kFamilyNames = {"llama", "mistral", "qwen2", "qwen3", "olmo2", "phi3", "gemma2", "mixtral", "qwen3_moe"};
+const auto kFamilyNames = {"llama",     "mistral",     "qwen2",   "qwen3",   "olmo2", "phi3", "gemma2", "mixtral",
+                           "qwen3_moe", "gemma3_text", "granite", "smollm3", "glm",   "glm4", "olmo3",  "ministral"};
 
 }  // namespace
 
@@ -70,7 +71,7 @@ TEST_CASE("config/json_model_reader: real shapes count to their published parame
 TEST_CASE("config/json_model_reader: tied embeddings where the file is silent") {
   for (const std::string name : kFamilyNames) {
     const auto document = read(config(name));
-    CHECK(document->model.tie_word_embeddings == (name == "gemma2"));
+    CHECK(document->model.tie_word_embeddings == (name == "gemma2" || name == "gemma3_text" || name == "smollm3"));
     CHECK(count(document->notes, "class-default", "tie_word_embeddings") == 1);
   }
   CHECK(model(config("llama", R"(, "tie_word_embeddings": true)")).tie_word_embeddings);
@@ -109,6 +110,9 @@ TEST_CASE("config/json_model_reader: biases that the class has or ignores") {
     CHECK(model(config(name, asked)).mlp_bias == (name == "llama"));
   }
   for (const std::string name : {"mistral", "phi3"}) CHECK_FALSE(model(config(name, asked)).qkv_bias);
+  CHECK(model(config("glm4")).qkv_bias);
+  CHECK_FALSE(model(config("glm4", asked)).attention_bias);
+  CHECK_FALSE(model(config("glm4", R"(, "attention_bias": false)")).qkv_bias);
 }
 
 TEST_CASE("config/json_model_reader: sliding windows where the family uses them and the file enables them") {
@@ -129,10 +133,44 @@ TEST_CASE("config/json_model_reader: sliding windows where the family uses them 
     const auto layers = window + R"(, "use_sliding_window": true, "layer_types": ["full_attention", )";
     const auto listed = layers + R"("sliding_attention", "sliding_attention", "sliding_attention"])";
     CHECK(model(config(name, listed)).first_sliding_layer == 1);
-    CHECK(error_code(config(name, layers + R"("sliding_attention", "full_attention"])")) == "not-supported");
+    CHECK(error_code(config(name, layers + R"("sliding_attention", "full_attention", "full_attention"])")) ==
+          "not-supported");
   }
-  CHECK(model(config("gemma2", R"(, "layer_types": ["sliding_attention", "full_attention"])")).sliding_window);
-  CHECK(error_code(config("gemma2", R"(, "layer_types": ["full_attention", "full_attention"])")) == "not-supported");
+}
+
+TEST_CASE("config/json_model_reader: layers with a window, by list or by pattern") {
+  const auto slides = [](const ModelSpec& spec) {
+    std::string out;
+    for (std::int64_t i = 0; i < 8; ++i) out += spec.slides(i) ? 's' : 'f';
+    return out;
+  };
+  CHECK(slides(model(config("gemma2"))) == "sfsfsfsf");
+  CHECK(slides(model(config("gemma3_text"))) == "sssssfss");
+  CHECK(slides(model(config("gemma3_text", R"(, "sliding_window_pattern": 3)"))) == "ssfssfss");
+  CHECK(slides(model(config("gemma3_text", R"(, "_sliding_window_pattern": 2)"))) == "sfsfsfsf");
+  CHECK(slides(model(config("olmo3"))) == "sssfsssf");
+  CHECK(slides(model(config("ministral"))) == "ssssssss");
+  CHECK(slides(model(config("ministral", R"(, "sliding_window": null)"))) == "ffffffff");
+  const auto listed = [&](const std::string& letters) {
+    std::string list;
+    for (const char c : letters)
+      list += std::string(list.empty() ? "" : ", ") + (c == 's' ? R"("sliding_attention")" : R"("full_attention")");
+    return config("ministral", R"(, "layer_types": [)" + list + "]");
+  };
+  for (const std::string letters : {"fsssfsss", "sfsfsfsf", "ffssssss", "ssssssss", "ffffffff", "sssfsssf"})
+    CHECK(slides(model(listed(letters))) == letters);
+  for (const std::string letters : {"ssffssff", "sfssfsss", "fsfffsss"})
+    CHECK(error_code(listed(letters)) == "not-supported");
+}
+
+TEST_CASE("config/json_model_reader: SmolLM3's layers without positions") {
+  const ModelSpec spec = model(config("smollm3"));
+  CHECK(spec.knows_positions(2));
+  CHECK_FALSE(spec.knows_positions(3));
+  CHECK_FALSE(
+      model(config("smollm3", R"(, "no_rope_layers": [1, 0, 1, 0], "no_rope_layer_interval": 2)")).knows_positions(1));
+  CHECK(error_code(config("smollm3", R"(, "no_rope_layers": [0, 1, 1, 1])")) == "not-supported");
+  CHECK(error_code(config("smollm3", R"(, "use_sliding_window": true)")) == "not-supported");
 }
 
 TEST_CASE("config/json_model_reader: rotary tables") {

@@ -42,24 +42,13 @@ TEST_CASE("config/model_catalogue: shapes add up to the models' sizes") {
     std::string_view name;
     double billions;  ///< as the model card or its name says
   };
-  for (const auto& [name, billions] : {Row{"llama-2-13b", 13.02},
-                                       {"llama-2-70b", 68.98},
-                                       {"llama-3-70b", 70.55},
-                                       {"llama-3.1-405b", 405.85},
-                                       {"mistral-7b-v0.1", 7.24},
-                                       {"qwen2.5-0.5b", 0.49},
-                                       {"qwen2.5-1.5b", 1.54},
-                                       {"qwen2.5-3b", 3.09},
-                                       {"qwen2.5-14b", 14.77},
-                                       {"qwen2.5-32b", 32.76},
-                                       {"qwen2.5-72b", 72.71},
-                                       {"qwen3-4b", 4.02},
-                                       {"qwen3-14b", 14.77},
-                                       {"qwen3-32b", 32.76},
-                                       {"olmo2-13b", 13.72},
-                                       {"phi-3.5-mini", 3.82},
-                                       {"gemma-2-9b", 9.24},
-                                       {"gemma-2-27b", 27.23}}) {
+  for (const auto& [name, billions] :
+       {Row{"llama-2-13b", 13.02}, {"llama-2-70b", 68.98},       {"llama-3-70b", 70.55},   {"llama-3.1-405b", 405.85},
+        {"mistral-7b-v0.1", 7.24}, {"qwen2.5-0.5b", 0.49},       {"qwen2.5-1.5b", 1.54},   {"qwen2.5-3b", 3.09},
+        {"qwen2.5-14b", 14.77},    {"qwen2.5-32b", 32.76},       {"qwen2.5-72b", 72.71},   {"qwen3-4b", 4.02},
+        {"qwen3-14b", 14.77},      {"qwen3-32b", 32.76},         {"olmo2-13b", 13.72},     {"phi-3.5-mini", 3.82},
+        {"gemma-2-9b", 9.24},      {"gemma-2-27b", 27.23},       {"granite-3.3-8b", 8.17}, {"glm-4-32b-0414", 32.57},
+        {"phi-4", 14.66},          {"mistral-small-24b", 23.57}, {"falcon3-10b", 10.31}}) {
     CAPTURE(name);
     CHECK(static_cast<double>(parameters_of(name)) / 1e9 == doctest::Approx(billions).epsilon(0.005));
   }
@@ -72,6 +61,13 @@ TEST_CASE("config/model_catalogue: exact counts, as other people found them") {
   CHECK(parameters_of("llama-3.2-3b") == 3212749824);
   CHECK(parameters_of("gemma-2-2b") == 2614341888);
   CHECK(parameters_of("gemma-2-9b") == 9241705984);
+  // As the Hub counts the weights of google/gemma-3-1b-pt, HuggingFaceTB/SmolLM3-3B, zai-org/GLM-4-9B-0414,
+  // allenai/Olmo-3-1025-7B and ibm-granite/granite-3.3-2b-base.
+  CHECK(parameters_of("gemma-3-1b") == 999885952);
+  CHECK(parameters_of("smollm3-3b") == 3075098624);
+  CHECK(parameters_of("glm-4-9b-0414") == 9400279040);
+  CHECK(parameters_of("olmo3-7b") == 7298011136);
+  CHECK(parameters_of("granite-3.3-2b") == 2533539840);
   CHECK(parameters_of("mixtral-8x7b") == 46702792704);   // mistralai/Mixtral-8x7B-v0.1's index: 93405585408 bytes
   CHECK(parameters_of("qwen3-30b-a3b") == 30532122624);  // Qwen/Qwen3-30B-A3B's index: 61064245248 bytes
 }

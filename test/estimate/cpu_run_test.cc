@@ -33,6 +33,7 @@ JobSpec full_float_job(const ModelSpec& model) {
 
 TEST_CASE("estimate/cpu_run: every dense family learns, with the memory that a dry run says") {
   for (const Family family : kAllFamilies) {
+    CAPTURE(static_cast<int>(family));
     const JobSpec job = computed_job(small_model(family));
     const auto runs = run_on_cpu(job, Single{}, {.learning_rate = 3e-2});
     REQUIRE(runs);

@@ -19,6 +19,9 @@ TEST_CASE("estimate/family_rules: a stack older than the model is refused") {
   CHECK(code(Family::olmo2, {4, 46, 3}) == "family-not-in-stack");
   CHECK(code(Family::olmo2, {4, 48, 1}).empty());
   CHECK(code(Family::mixtral, {4, 39, 3}).empty());
+  CHECK(code(Family::gemma3_text, {4, 49, 0}) == "family-not-in-stack");
+  CHECK(code(Family::gemma3_text, {4, 51, 0}) == "family-in-old-stack");
+  CHECK(code(Family::gemma3_text, {4, 53, 0}).empty());
 }
 
 // Phi-3.5 under transformers 4.48.1 on a null GPU; 4.48.3 moves the frequencies (modeling_phi3.py).

@@ -14,14 +14,19 @@ inline ModelSpec small_model(Family family) {
   spec.family = family;
   spec.hidden_size = 72, spec.intermediate_size = 100, spec.num_hidden_layers = 2, spec.vocab_size = 131;
   spec.num_attention_heads = 4, spec.num_key_value_heads = 2, spec.head_dim = 24, spec.max_position_embeddings = 64;
-  spec.qkv_bias = family == Family::qwen2;
+  spec.qkv_bias = family == Family::qwen2 || family == Family::glm || family == Family::glm4;
   if (family == Family::mixtral || family == Family::qwen3_moe)
     spec.experts = ExpertSpec{.num_experts = 6, .num_experts_per_tok = 2, .intermediate_size = 40};
   if (family == Family::mixtral) spec.intermediate_size = 40;
   if (family == Family::qwen3_moe) spec.experts->decoder_sparse_step = 2;
+  if (family == Family::glm || family == Family::glm4) spec.partial_rotary_factor = 0.5;
+  if (family == Family::smollm3) spec.no_rope_layer_interval = 2;
+  const bool alternates = family == Family::gemma2 || family == Family::gemma3_text || family == Family::olmo3;
+  if (alternates) spec.sliding_window = 8, spec.sliding_window_pattern = 2;
+  if (family == Family::ministral) spec.sliding_window = 8, spec.first_sliding_layer = 1;
+  if (family == Family::gemma3_text) spec.tie_word_embeddings = true;
   if (family == Family::gemma2) {
     spec.tie_word_embeddings = true;
-    spec.sliding_window = 8;
     spec.attn_logit_softcapping = 50, spec.final_logit_softcapping = 30;
   }
   return spec;
@@ -65,8 +70,10 @@ inline JobSpec small_qlora_job(const ModelSpec& model, DType storage = DType::bf
   return job;
 }
 
-inline constexpr Family kAllFamilies[] = {Family::llama, Family::mistral, Family::qwen2, Family::qwen3,
-                                          Family::olmo2, Family::phi3,    Family::gemma2};
+inline constexpr Family kAllFamilies[] = {Family::llama,   Family::mistral,  Family::qwen2,  Family::qwen3,
+                                          Family::olmo2,   Family::phi3,     Family::gemma2, Family::gemma3_text,
+                                          Family::granite, Family::smollm3,  Family::glm,    Family::glm4,
+                                          Family::olmo3,   Family::ministral};
 
 /// Mixtures of experts, which only newer stacks run.
 inline constexpr Family kMixtures[] = {Family::mixtral, Family::qwen3_moe};

@@ -1,0 +1,134 @@
+#include "model/family_design.h"
+
+namespace qlp {
+namespace {
+
+constexpr NormNames kAfter{.after_attention = "post_attention_layernorm", .after_mlp = "post_feedforward_layernorm"};
+constexpr NormNames kAround{.before_attention = "input_layernorm",
+                            .after_attention = "post_attention_layernorm",
+                            .before_mlp = "pre_feedforward_layernorm",
+                            .after_mlp = "post_feedforward_layernorm"};
+constexpr NormNames kAroundGlm4{.before_attention = "input_layernorm",
+                                .after_attention = "post_self_attn_layernorm",
+                                .before_mlp = "post_attention_layernorm",
+                                .after_mlp = "post_mlp_layernorm"};
+constexpr ExpertNames kListedExperts{.block = "mlp", .gate = "gate_proj", .up = "up_proj", .down = "down_proj"};
+
+constexpr DecoderHabits kGemmaDecoder{
+    .caches_in_training = false, .returns_tuples = true, .masks_by_layer_type = true, .makes_every_mask = true};
+
+constexpr FamilyDesign kLlama{.liger_known = true, .looked_at_before_4_53 = true};
+constexpr FamilyDesign kMistral{
+    .decoder = {.windowed_masks = true}, .liger_known = true, .looked_at_before_4_53 = true};
+constexpr FamilyDesign kQwen2{
+    .decoder = {.masks_by_layer_type = true}, .liger_known = true, .looked_at_before_4_53 = true};
+constexpr FamilyDesign kQwen3{.head_norm = HeadNorm::each,
+                              .decoder = {.masks_by_layer_type = true},
+                              .liger_known = true,
+                              .looked_at_before_4_53 = true};
+constexpr FamilyDesign kOlmo2{.norms = kAfter,
+                              .norm = NormKind::olmo2,
+                              .head_norm = HeadNorm::joined,
+                              .rotary_in_float = true,
+                              .liger_known = true,
+                              .looked_at_before_4_53 = true};
+constexpr FamilyDesign kOlmo3{.norms = kAfter,
+                              .norm = NormKind::olmo2,
+                              .head_norm = HeadNorm::joined,
+                              .rotary_in_float = true,
+                              .rotary_by_layer_type = true,
+                              .decoder = {.masks_by_layer_type = true, .makes_every_mask = true}};
+constexpr FamilyDesign kPhi3{.joins_qkv = true,
+                             .joins_gate_up = true,
+                             .joins_rotary_rest = true,
+                             .decoder = {.windowed_masks = true},
+                             .liger_known = true,
+                             .looked_at_before_4_53 = true};
+constexpr FamilyDesign kGemma2{.norms = kAround,
+                               .norm = NormKind::gemma,
+                               .activation = Activation::gelu,
+                               .embedding_scale = EmbeddingScale::after_rotary,
+                               .decoder = kGemmaDecoder,
+                               .liger_known = true,
+                               .looked_at_before_4_53 = true};
+constexpr FamilyDesign kGemma3{.norms = kAround,
+                               .norm = NormKind::gemma,
+                               .head_norm = HeadNorm::each_at_last,
+                               .activation = Activation::gelu,
+                               .rotary_by_layer_type = true,
+                               .embedding_scale = EmbeddingScale::by_module,
+                               .decoder = kGemmaDecoder};
+constexpr FamilyDesign kGranite{.embedding_scale = EmbeddingScale::at_once,
+                                .scales_residual = true,
+                                .scales_logits = true,
+                                .decoder = {.returns_tuples = true}};
+constexpr FamilyDesign kSmolLm3{.decoder = {.masks_by_layer_type = true}};
+constexpr FamilyDesign kGlm{.joins_gate_up = true, .rotary_pairs = RotaryPairs::neighbours, .joins_rotary_rest = true};
+constexpr FamilyDesign kGlm4{
+    .norms = kAroundGlm4, .joins_gate_up = true, .rotary_pairs = RotaryPairs::neighbours, .joins_rotary_rest = true};
+constexpr FamilyDesign kMinistral{.decoder = {.masks_by_layer_type = true, .makes_every_mask = true}};
+constexpr FamilyDesign kMixtral{.decoder = {.windowed_masks = true},
+                                .looked_at_before_4_53 = true,
+                                .experts = {.block = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"},
+                                .router_first = true};
+constexpr FamilyDesign kQwen3Moe{.head_norm = HeadNorm::each, .looked_at_before_4_53 = true, .experts = kListedExperts};
+
+}  // namespace
+
+const FamilyDesign& design_of(Family family) {
+  switch (family) {
+    case Family::llama:
+      return kLlama;
+    case Family::mistral:
+      return kMistral;
+    case Family::qwen2:
+      return kQwen2;
+    case Family::qwen3:
+      return kQwen3;
+    case Family::olmo2:
+      return kOlmo2;
+    case Family::phi3:
+      return kPhi3;
+    case Family::gemma2:
+      return kGemma2;
+    case Family::mixtral:
+      return kMixtral;
+    case Family::qwen3_moe:
+      return kQwen3Moe;
+    case Family::gemma3_text:
+      return kGemma3;
+    case Family::granite:
+      return kGranite;
+    case Family::smollm3:
+      return kSmolLm3;
+    case Family::glm:
+      return kGlm;
+    case Family::glm4:
+      return kGlm4;
+    case Family::olmo3:
+      return kOlmo3;
+    case Family::ministral:
+      return kMinistral;
+  }
+  return kLlama;
+}
+
+EmbeddingScale where_embedding_scales(Family family, bool by_itself) {
+  const EmbeddingScale where = design_of(family).embedding_scale;
+  return by_itself && where == EmbeddingScale::after_rotary ? EmbeddingScale::by_module : where;
+}
+
+std::int64_t rotary_tables(const ModelSpec& spec, bool always) {
+  if (!design_of(spec.family).rotary_by_layer_type) return 1;
+  if (always) return 2;
+  bool full = false, sliding = false;
+  for (std::int64_t layer = 0; layer < spec.num_hidden_layers; ++layer) (spec.slides(layer) ? sliding : full) = true;
+  return full && sliding ? 2 : 1;
+}
+
+bool joins_heads_under_tp(Family family) {
+  const FamilyDesign& design = design_of(family);
+  return design.joins_qkv || design.head_norm == HeadNorm::joined;
+}
+
+}  // namespace qlp

@@ -1,0 +1,79 @@
+// How the layers of each family are put together, as data: what tells one family from another when a model is built.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "model/model_spec.h"
+#include "nn/attention.h"
+#include "nn/embedding.h"
+#include "nn/liger.h"
+#include "nn/norm.h"
+
+namespace qlp {
+
+/// What the norms of a block are called; those that a block does not have have no name.
+struct NormNames {
+  std::string_view before_attention, after_attention, before_mlp, after_mlp;
+
+  constexpr std::int64_t count() const {
+    std::int64_t named = 0;
+    for (const std::string_view name : {before_attention, after_attention, before_mlp, after_mlp})
+      named += !name.empty();
+    return named;
+  }
+};
+
+/// What the modules of a mixture were called before their experts became one parameter in transformers 5, and still are
+/// on the Hub (transformers 5.24, conversion_mapping.py).
+struct ExpertNames {
+  std::string_view block;  ///< the mixture itself; in transformers 5 "mlp"
+  std::string_view gate, up, down;
+};
+
+/// What a family's ...Model does around its layers.
+struct DecoderHabits {
+  bool caches_in_training = true;    ///< a DynamicCache, before 5.0
+  bool returns_tuples = false;       ///< what the last layer gave is held in a tuple, before 5.0
+  bool masks_by_layer_type = false;  ///< a dict of masks, and one of what they are made from, hold their tensors
+  bool makes_every_mask = false;     ///< both kinds, whatever kinds of layers there are
+  bool windowed_masks = false;       ///< MaskMaker::windowed before masking_utils.py
+};
+
+/// Source: models/<model_type>/modeling_<model_type>.py of transformers 4.57.1 and 5.24.0, which agree but for what
+/// nn/behaviour.h tells apart.
+struct FamilyDesign {
+  NormNames norms{.before_attention = "input_layernorm", .before_mlp = "post_attention_layernorm"};
+  NormKind norm = NormKind::llama;
+  HeadNorm head_norm = HeadNorm::none;
+  Activation activation = Activation::silu;
+  bool joins_qkv = false;             ///< q, k and v are one projection
+  bool joins_gate_up = false;         ///< so are gate and up
+  bool rotary_in_float = false;       ///< the tables stay in float32, and what is turned is cast back
+  bool rotary_by_layer_type = false;  ///< sliding layers have tables of their own
+  RotaryPairs rotary_pairs = RotaryPairs::halves;
+  bool joins_rotary_rest = false;  ///< only a part of each head is turned (partial_rotary_factor)
+  EmbeddingScale embedding_scale = EmbeddingScale::none;
+  bool scales_residual = false;  ///< what attention and MLP add is multiplied by a number
+  bool scales_logits = false;    ///< and so are the logits
+  DecoderHabits decoder = {};
+  bool liger_known = false;            ///< which of its modules Liger replaces is planned
+  bool looked_at_before_4_53 = false;  ///< also as transformers wrote it before masking_utils.py
+  ExpertNames experts = {};
+  bool router_first = false;  ///< ahead of the experts in the order of registration
+};
+
+const FamilyDesign& design_of(Family family);
+
+/// Where the embedding is scaled; `by_itself`: by a version whose Gemma 2 does so in the module.
+EmbeddingScale where_embedding_scales(Family family, bool by_itself);
+
+/// Sets of rotary tables that are made once a pass: 1, or 2 where full and sliding layers have their own. `always`:
+/// also those of a kind of layers that the model does not have (two modules, in transformers 4).
+std::int64_t rotary_tables(const ModelSpec& spec, bool always);
+
+/// Ranks that share layers keep the attention whole between its projections: q, k and v are cut out of one (Phi-3), or
+/// normalised over all heads (OLMo 2) (base_model_tp_plan of their configurations, transformers 5.24).
+bool joins_heads_under_tp(Family family);
+
+}  // namespace qlp
