@@ -327,7 +327,7 @@ TEST_CASE("estimate/reports: a GPTQ checkpoint is not quantized again, nor shard
 
 TEST_CASE("estimate/reports: a base of experts has no states to shard, but is gathered in layers (eullm/eullm 410)") {
   const std::string text =
-      "model: {name: qwen3-30b-a3b}\nadapter: {type: lora, r: 64}\n"
+      "model: {name: qwen3-30b-a3b}\nadapter: {type: lora, r: 64, target_modules: [q_proj, v_proj]}\n"
       "training: {seq_len: 512, mixed_precision: bf16, gradient_checkpointing: true}\n"
       "cluster: {gpu: A100 SXM4 80GB, world_size: 8}\nplans: ";
   const auto whole = finding(checked(text + "[ddp]\n"), "float-base-unsharded");
