@@ -21,6 +21,9 @@ MODELS = {
     "google/gemma-2-2b": ("gemma-2-2b.json", {}),
     "bigcode/gpt_bigcode-santacoder": ("santacoder-1b.json", {}),
 }
+# The program of the fms rows gives the model as many embeddings as its tokenizer has tokens, once that has a token for
+# padding (fms-hf-tuning 2.5.0, tuning/utils/tokenizer_data_utils.py and sft_trainer.py): 32000 + 1; 49157 + 1, of 49280.
+FMS_TOKENS = {"mistralai/Mistral-7B-v0.1": 32001, "bigcode/gpt_bigcode-santacoder": 49158}
 GPUS = {"A100-80GB": "A100 SXM4 80GB", "A100-40GB": "A100 SXM4 40GB"}
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp32 shard": "bfloat16", "uint8": "uint8"}
 PLANS = {"single": "single", "ddp": "ddp", "fsdp1-full": "fsdp1-full-shard", "fsdp2": "fsdp2"}
@@ -69,6 +72,8 @@ def from_row(row, shared):
     if row["model"] not in MODELS:
         raise Unexpressed(f"no config of {row['model']} at hand")
     file, overrides = MODELS[row["model"]]
+    if fms:
+        overrides = overrides | {"vocab_size": FMS_TOKENS[row["model"]]}
     sections = {"model": {"config": os.path.abspath(os.path.join(shared, "corpus", "models", file)),
                           **({"overrides": overrides} if overrides else {}), "dtype": field(DTYPES, row, "param_dtype")}}
     # TRL leaves it out where the weights are not on the GPU yet (sft_trainer.py, is_sharded_qlora).

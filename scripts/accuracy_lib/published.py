@@ -8,6 +8,10 @@ from .jobs import Unexpressed
 # Where the class that FSDP wraps is not called after the architecture.
 LAYERS = {"santacoder-1b.json": "GPTBigCodeBlock"}
 
+# What `accelerate launch` sets for the accelerate.yaml of the fms rows (fms-acceleration, scripts/benchmarks), beyond what
+# run_case.py sets by itself: transformers looks at it while it loads.
+FMS_FSDP = {"ACCELERATE_USE_FSDP": "true", "FSDP_CPU_RAM_EFFICIENT_LOADING": "true", "FSDP_SYNC_MODULE_STATES": "true"}
+
 
 def record_of(row, shared):
     """As a line of oracle/*.jsonl, with the figures that were published; raises Unexpressed with the reason."""
@@ -17,7 +21,7 @@ def record_of(row, shared):
     if stack is None:
         raise Unexpressed("no environment has these versions: " + ", ".join(f"{k} {v}" for k, v in versions.items()))
     values = dict(measured.measured_values(row))
-    record = {"stack": stack, "case": {"id": row["id"], **case_of(sections)}, "versions": versions,
+    record = {"stack": stack, "case": {"id": row["id"], **case_of(sections)}, "versions": versions, "as_saved": True,
               "peak": {name.removeprefix("peak_"): value for name, value in values.items() if name.startswith("peak_")}}
     return record | ({"end_allocated": values["end_allocated"]} if "end_allocated" in values else {})
 
@@ -36,6 +40,10 @@ def case_of(sections):
         "optim": training["optimizer"], "clip": training["max_grad_norm"], "attn": training["attn_implementation"],
     }
     case["layer"] = LAYERS.get(os.path.basename(model["config"]))
+    if plan.startswith("fsdp1"):
+        case |= {"env": FMS_FSDP, "alloc_env": FMS_FSDP}
+    if "quantization" not in sections:  # from_pretrained without a device_map: the Trainer moves the model, or FSDP
+        case["loader"] = "none"
     if quantization := sections.get("quantization"):
         if quantization["trl_bf16_cast"]:
             raise Unexpressed("TRL's cast of the adapter after prepare_model_for_kbit_training is no option of run_case.py")

@@ -114,6 +114,8 @@ def trace(record, limit, setting):
         options += ["--world-size", str(ranks), "--rank", str(case.get("rank", 0))]
     limit += outside(python, gpu, ranks, options, setting)
     with tempfile.TemporaryDirectory(prefix="traced-") as folder:
+        if record.get("as_saved"):
+            case |= {"config": saved_checkpoint(case, python, folder, setting), "overrides": {}}
         case_file, answer_file = os.path.join(folder, "case.json"), os.path.join(folder, "answer.json")
         with open(case_file, "w") as f:
             json.dump(case, f)
@@ -126,6 +128,19 @@ def trace(record, limit, setting):
         if status == STATUS_RAN and answer is None:
             raise tool.Failed("it ran, and the program wrote no answer")
         return Run(status, report, answer, stderr)
+
+
+def saved_checkpoint(case, python, folder, setting):
+    """A checkpoint as save_pretrained writes one: the tensors of a file lie in the order of their names, in which they are
+    loaded, and that decides what is left over in the allocator's blocks. run_case.py's own lie in the model's order."""
+    config, out = os.path.join(folder, "model.json"), os.path.join(folder, "model")
+    with open(case["config"]) as source, open(config, "w") as f:
+        json.dump(json.load(source) | case["overrides"], f)
+    words = ["sparse-weights", "-q", f"--from-python={python}", "--dtype", case["dtype"], config, out]
+    done = subprocess.run([setting.binary, *words], capture_output=True, text=True, timeout=setting.timeout)
+    if done.returncode:
+        raise tool.Failed(f"no checkpoint: {done.stderr[-400:]}")
+    return out
 
 
 def run(options, program, environment, setting):
