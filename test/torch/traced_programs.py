@@ -141,11 +141,24 @@ class TracedPrograms(unittest.TestCase):
         launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", free_port()]
         self.ran([], "objects.py", launcher=launcher)
 
+    def test_ddp_meets_other_ranks_in_memory_that_was_in_use(self):
+        self.ran(["--world-size", "24", "--rank", "0"], "verified.py")
+
+    def test_deterministic_algorithms(self):
+        self.ran([], "deterministic.py")
+
+    def test_a_crash_names_the_line_of_the_program(self):
+        result = trace([], "crashing.py")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        message = json.loads(result.stdout)["trace"]["message"]
+        self.assertIn("signal 11", message)
+        self.assertIn('crashing.py", line 8 in work', result.stderr.split("its last lines:")[-1])
+
     def test_weights_that_are_drawn_again_until_they_are_right(self):
-        self.ran(["--world-size", "4", "--rank", "2", "--timeout", "60"], "drawn.py")
+        self.ran(["--world-size", "4", "--rank", "2", "--timeout", "600"], "drawn.py")
 
     def test_a_loop_that_waits_for_a_computed_value_ends(self):
-        answers = self.ran(["--timeout", "60"], "waits.py")["answers"]
+        answers = self.ran(["--timeout", "600"], "waits.py")["answers"]
         self.assertTrue(any("loop" in answer["operation"] for answer in answers), answers)
 
     def test_a_thread_of_the_program_that_outlives_it(self):

@@ -8,6 +8,7 @@ from .values import Uniform
 
 _NAMES = ("all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single", "batch_isend_irecv",
           "broadcast", "gather", "irecv", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter")
+_NATIVE = ("_broadcast_coalesced", "_verify_params_across_processes")  # they run collectives of their own
 _FUNCTIONAL = ("all_gather_into_tensor", "all_reduce", "all_to_all_single", "broadcast", "reduce_scatter_tensor")
 _SAME = ("all_gather_into_tensor", "broadcast")  # all ranks hold the same where one is played: so does the result
 
@@ -32,6 +33,8 @@ def _hook_functions(module, values):
         replace(module, name, make)
         imports.after_import("torch.distributed",
                              lambda package, name=name: setattr(package, name, getattr(module, name)))
+    for name in _NATIVE:
+        imports.after_import("torch.distributed", lambda package, name=name: replace(package, name, make))
 
 
 def _hook_functional(values, plays_rank):

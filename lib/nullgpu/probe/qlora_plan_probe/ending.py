@@ -53,6 +53,8 @@ def install(recorder, phases, parts, alone):
         exit_now(status)
 
     os._exit = exit_at_once
+    if not faulthandler.is_enabled():
+        faulthandler.enable(all_threads=False)  # a crash says in which line of the program
     # On a hang the command asks for the place where every thread is.
     if signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL:
         faulthandler.register(signal.SIGUSR2, all_threads=True, chain=False)
