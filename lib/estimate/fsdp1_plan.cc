@@ -66,7 +66,8 @@ void check_adapter(const JobSpec& job, const Fsdp1& plan, const StackProfile& st
   else if (job.adapter->use_dora && job.training.mixed_precision())
     refusals.push_back(refusal("fsdp1-dora",
                                "DoRA uses each FSDP1 unit twice: under mixed precision the second gradient is left in "
-                               "16 bit, at which clipping and the optimizer stop",
+                               "16 bit and never reduced: clipping and torch's optimizers stop at it, those of "
+                               "bitsandbytes train with it",
                                "adapter.use_dora", "plan fsdp2 instead"));
   if (stack.fsdp1_clips_one_dtype() && shards(job, plan) && !job.training.bf16 && job.training.max_grad_norm > 0 &&
       !job.adapter->modules_to_save.empty() && !job.adapter->dtype && adapter_dtype(job) != job.dtype)
