@@ -8,6 +8,7 @@
 #include "config/family_table.h"
 #include "config/json_parser.h"
 #include "config/model_reader.h"
+#include "plan/job_names.h"
 
 namespace qlp {
 namespace {
@@ -18,7 +19,6 @@ constexpr std::array<std::string_view, 4> kLayerKeys{"num_hidden_layers", "n_lay
 constexpr std::array<std::string_view, 2> kQuantizationKeys{"quantization_config", "compression_config"};
 /// Where a model with several parts describes its language model.
 constexpr std::array<std::string_view, 4> kTextKeys{"text_config", "llm_config", "language_config", "thinker_config"};
-constexpr double kNormEpsilon = 1e-5;
 
 void set_windows(Json& out, const ModelSpec& spec) {
   const WindowKind kind = row_of(spec.family).window.kind;
@@ -41,10 +41,21 @@ void set_rope(Json& out, const ModelSpec& spec) {
   if (spec.no_rope_layer_interval) out["no_rope_layer_interval"] = spec.no_rope_layer_interval;
   if (spec.original_max_position_embeddings)
     out["original_max_position_embeddings"] = *spec.original_max_position_embeddings;
-  if (spec.rope != RopeKind::longrope) return;
+  const RopeScaling& s = spec.rope_scaling;
+  if (spec.rope != RopeKind::longrope) {
+    if (s.rope_type == RopeStretch::none) return;
+    Json& scaling = out["rope_scaling"] = {{"rope_type", name_of(s.rope_type)}, {"factor", s.factor}};
+    if (s.rope_type == RopeStretch::llama3)
+      scaling["low_freq_factor"] = s.low_freq_factor, scaling["high_freq_factor"] = s.high_freq_factor;
+    if (s.original_max_position_embeddings)
+      scaling["original_max_position_embeddings"] = *s.original_max_position_embeddings;
+    return;
+  }
   const auto width = static_cast<std::size_t>(static_cast<double>(spec.head_dim) * spec.partial_rotary_factor / 2);
-  const std::vector<double> factors(width, 1.0);
-  out["rope_scaling"] = {{"type", "longrope"}, {"short_factor", factors}, {"long_factor", factors}};
+  const std::vector<double> ones(width, 1.0);
+  out["rope_scaling"] = {{"type", "longrope"},
+                         {"short_factor", s.short_factor.empty() ? ones : s.short_factor},
+                         {"long_factor", s.long_factor.empty() ? ones : s.long_factor}};
 }
 
 void set_experts(Json& out, const ModelSpec& spec) {
@@ -147,14 +158,16 @@ NodePtr config_of(const ModelSpec& spec) {
            {"max_position_embeddings", spec.max_position_embeddings},
            {"tie_word_embeddings", spec.tie_word_embeddings},
            {"hidden_act", row.hidden_act},
-           {"rms_norm_eps", kNormEpsilon},
+           {"rms_norm_eps", spec.rms_norm_eps},
+           {"rope_theta", spec.rope_theta},
            {"pad_token_id", 0},
            {"bos_token_id", in_vocabulary(1)},
            {"eos_token_id", in_vocabulary(2)}};
   if (spec.family == Family::gemma2 || spec.family == Family::gemma3_text) {
     const auto cap = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
     out["hidden_activation"] = row.hidden_act;
-    out["query_pre_attn_scalar"] = spec.head_dim;
+    out["query_pre_attn_scalar"] =
+        static_cast<std::int64_t>(spec.query_pre_attn_scalar.value_or(static_cast<double>(spec.head_dim)));
     out["attn_logit_softcapping"] = cap(spec.attn_logit_softcapping);
     out["final_logit_softcapping"] = cap(spec.final_logit_softcapping);
   }

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "config/family_table.h"
 #include "config/job_sections.h"
+#include "config/model_numbers.h"
 #include "config/yaml_text.h"
 #include "plan/gpu_catalogue.h"
 #include "plan/job_names.h"
@@ -85,6 +86,7 @@ std::string model_text(const JobSpec& job) {
   lines.add("original_max_position_embeddings", m.original_max_position_embeddings);
   if (row.partial_rotary_factor != 0 && m.partial_rotary_factor != row.partial_rotary_factor)
     lines.add("partial_rotary_factor", m.partial_rotary_factor);
+  for (const auto& [key, value] : model_number_lines(m)) lines.raw(key, value);
   lines.add("torch_dtype", m.checkpoint_dtype);
   lines.add("dtype", job.dtype);
   lines.add("loading", job.loading);
@@ -155,6 +157,7 @@ std::string training_text(const TrainingSpec& t) {
   lines.add("loss", t.loss);
   if (t.evaluation) lines.raw("evaluation", evaluation_options(*t.evaluation));
   if (t.saves_model) lines.raw("save", "{state_dict_type: FULL_STATE_DICT}");
+  if (t.weight_decay != 0) lines.add("weight_decay", t.weight_decay);
   lines.add("num_steps", t.num_steps);
   return lines.text();
 }

@@ -8,6 +8,7 @@
 #include "config/config_fields.h"
 #include "config/family_table.h"
 #include "config/json_parser.h"
+#include "config/model_numbers.h"
 #include "config/model_reader.h"
 
 namespace qlp {
@@ -332,6 +333,7 @@ Result<ModelDocument> model_from_config(const TextNode& config, const std::strin
   read_rope(fields, *row, spec);
   if (row->family == Family::gemma2) read_softcaps(fields, spec);
   if (row->family == Family::gemma3_text) refuse_softcaps(fields);
+  read_model_numbers(fields, spec);
   spec.checkpoint_dtype = read_dtype(fields);
   warn_of_unplanned(fields, *row);
 

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "config/family_table.h"
+#include "config/model_numbers.h"
 #include "config/model_reader.h"
 
 namespace qlp {
@@ -131,6 +132,7 @@ ModelSpec read_shapes(MapReader& map) {
     for (auto key : kFamilyExtras) map.take(key);
   }
   read_rope(map, spec);
+  read_model_numbers(map, spec);
   spec.checkpoint_dtype = map.dtype("torch_dtype", kFloats);
   return spec;
 }

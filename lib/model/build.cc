@@ -96,20 +96,23 @@ class Builder {
     if (behaviour.has_masking_utils) return behaviour.broadcasts_masks ? MaskMaker::broadcast : MaskMaker::mapped;
     return design_.decoder.windowed_masks ? MaskMaker::windowed : MaskMaker::triangular;
   }
-  /// modeling_rope_utils.py, _compute_longrope_parameters. The factors of its frequencies are taken for 1, which
-  /// changes no size, as in the files of sparse-weights.
-  double attention_scaling() const {
-    if (spec_.rope != RopeKind::longrope || !spec_.original_max_position_embeddings) return 1;
-    const auto original = static_cast<double>(*spec_.original_max_position_embeddings);
-    const double stretch = static_cast<double>(spec_.max_position_embeddings) / original;
-    return stretch <= 1 ? 1 : std::sqrt(1 + std::log(stretch) / std::log(original));
+  RopeScaling rope_scaling() const {
+    RopeScaling scaling = spec_.rope_scaling;
+    if (spec_.rope == RopeKind::longrope) {
+      scaling.rope_type = RopeStretch::longrope;
+      scaling.original_max_position_embeddings = spec_.original_max_position_embeddings;
+    }
+    return scaling;
   }
-  std::unique_ptr<RotaryEmbedding> rotary(std::string name) const {
+  /// Layers that slide stretch no frequencies; Gemma 3's have a base of their own (rope_local_base_freq).
+  std::unique_ptr<RotaryEmbedding> rotary(std::string name, bool slides = false) const {
+    constexpr double kGemma3LocalTheta = 10000;
+    const bool has_own_base = slides && spec_.family == Family::gemma3_text;
     const RotaryShape shape{
         .width = static_cast<std::int64_t>(static_cast<double>(spec_.head_dim) * spec_.partial_rotary_factor),
         .positions = spec_.max_position_embeddings,
-        .theta = spec_.rope_theta,
-        .scaling = attention_scaling()};
+        .theta = has_own_base ? kGemma3LocalTheta : spec_.rope_theta,
+        .scaling = slides ? RopeScaling{} : rope_scaling()};
     return std::make_unique<RotaryEmbedding>(std::move(name), shape, rotary_style(), options_.model_behaviour);
   }
 
@@ -118,7 +121,7 @@ class Builder {
   void add_rotaries(CausalLmParts& parts) const {
     parts.rotary = rotary("model.rotary_emb");
     if (rotary_tables(spec_, options_.model_behaviour.hands_on_both_rotaries) == 2)
-      parts.sliding_rotary = rotary("model.rotary_emb_local");
+      parts.sliding_rotary = rotary("model.rotary_emb_local", true);
   }
 
   /// Which norms of a loaded model Liger replaces (liger_kernel/transformers/monkey_patch.py).
@@ -250,7 +253,7 @@ class Builder {
             .top_k = spec_.experts->num_experts_per_tok,
             .normalises = spec_.experts->norm_topk_prob,
             .weights_in_logit_dtype = spec_.family != Family::mixtral,
-            .evenly = options_.even_routing};
+            .spread = options_.even_routing ? Spread::evenly : Spread::by_router};
   }
 
   /// The names of transformers 4.

@@ -22,7 +22,7 @@ struct BuildOptions {
   ModelBehaviour model_behaviour;
   QuantBehaviour quant_behaviour;
   ModelSlice slice;           ///< what this rank holds of the model
-  bool even_routing = false;  ///< RouterShape::evenly
+  bool even_routing = false;  ///< Spread::evenly
 };
 
 /// Errors: adapter names that match no module.

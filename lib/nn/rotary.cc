@@ -75,6 +75,7 @@ RotaryEmbedding::RotaryEmbedding(std::string name, const RotaryShape& shape, Rot
       shape_(shape),
       style_(style),
       behaviour_(behaviour.rotary),
+      attention_scaling_(attention_scaling(shape.base())),
       by_mul_(behaviour.rotary_by_mul),
       scales_late_(behaviour.rotary_scales_late),
       liger_(behaviour.liger.has_value()) {}
@@ -87,15 +88,8 @@ std::vector<ModuleBuffer> RotaryEmbedding::own_buffers() {
   return buffers;
 }
 
-std::vector<double> RotaryEmbedding::inverse_frequencies() const {
-  std::vector<double> frequencies;
-  for (std::int64_t i = 0; i < shape_.width; i += 2)
-    frequencies.push_back(std::pow(shape_.theta, -static_cast<double>(i) / static_cast<double>(shape_.width)));
-  return frequencies;
-}
-
 void RotaryEmbedding::fill_buffers(Context& ctx) {
-  const std::vector<double> frequencies = inverse_frequencies();
+  const std::vector<double> frequencies = inverse_frequencies(shape_.base(), 0);
   upload(ctx, inv_freq_, frequencies);
   if (behaviour_.keeps_original) upload(ctx, original_inv_freq_, frequencies);
   if (!behaviour_.keeps_tables || !ctx.kernels(cos_)) return;
@@ -121,7 +115,7 @@ RotaryTables RotaryEmbedding::kept_tables(Context& ctx, const Tensor& like, std:
 
 /// longrope: torch.max(position_ids) + 1 > the length of pretraining (longrope_frequency_update,
 /// modeling_rope_utils.py).
-void RotaryEmbedding::look_at_length(Context& ctx) {
+void RotaryEmbedding::look_at_length(Context& ctx, std::int64_t rows) {
   Tensor last = empty(ctx, {}, DType::int64, Op::max);
   const Tensor length = empty(ctx, {}, DType::int64, Op::add);
   last.reset();
@@ -130,7 +124,7 @@ void RotaryEmbedding::look_at_length(Context& ctx) {
   if (!picked_inv_freq_.defined()) {
     const Scoped category(ctx.category, Category::parameters);
     picked_inv_freq_ = empty(ctx, frequencies, DType::float32, Op::buffer);
-    upload(ctx, picked_inv_freq_, inverse_frequencies());
+    upload(ctx, picked_inv_freq_, inverse_frequencies(shape_.base(), rows));
   }
   if (!behaviour_.keeps_original) {
     inv_freq_ = picked_inv_freq_;  // register_buffer: in the place of one that FSDP1 or DeepSpeed may have cast
@@ -139,6 +133,7 @@ void RotaryEmbedding::look_at_length(Context& ctx) {
   // Both sets of frequencies are at hand, and one is picked and copied over the buffer (5.0 on).
   const Tensor longer = empty(ctx, {}, DType::boolean, Op::ne);
   const Tensor picked = empty(ctx, frequencies, DType::float32, Op::where);
+  copy_into(ctx, inv_freq_, picked_inv_freq_);
 }
 
 RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Tensor& positions) {
@@ -147,7 +142,7 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
   call(ctx, Tensor(), [](const Tensor& none) { return none; });  // hooks; none of its results wants a gradient
   const std::int64_t batch = positions.size(0), rows = positions.size(-1), width = shape_.width;
   if (behaviour_.place == RotaryPlace::attention_buffers) return kept_tables(ctx, like, rows);
-  if (style_.looks_at_length) look_at_length(ctx);
+  if (style_.looks_at_length) look_at_length(ctx, rows);
   Tensor angles, places, frequencies;
   if (by_mul_) {
     places = to(ctx, positions, DType::float32);
@@ -174,10 +169,10 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
     return out;
   };
   Tensor cos = of_angles(Op::cos, Unary::cos);
-  if (scales && !scales_late_) cos = scale(ctx, cos, shape_.scaling);
+  if (scales && !scales_late_) cos = scale(ctx, cos, attention_scaling_);
   Tensor sin = of_angles(Op::sin, Unary::sin);
-  if (scales && scales_late_) cos = scale(ctx, cos, shape_.scaling);
-  if (scales) sin = scale(ctx, sin, shape_.scaling);
+  if (scales && scales_late_) cos = scale(ctx, cos, attention_scaling_);
+  if (scales) sin = scale(ctx, sin, attention_scaling_);
   const DType dtype = style_.float_tables ? DType::float32 : like.dtype();
   RotaryTables tables{to(ctx, cos, dtype), to(ctx, sin, dtype), style_, liger_};
   frequencies.reset(), places.reset(), angles.reset(), both.reset(), cos.reset(),

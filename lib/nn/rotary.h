@@ -5,6 +5,7 @@
 
 #include "nn/behaviour.h"
 #include "nn/module.h"
+#include "nn/rope_scaling.h"
 
 namespace qlp {
 
@@ -33,7 +34,8 @@ struct RotaryShape {
   std::int64_t width = 0;      ///< of the rotated part of a head
   std::int64_t positions = 0;  ///< max_position_embeddings
   double theta = 10000;        ///< rope_theta: angles are position * theta^(-2 i / width)
-  double scaling = 1;          ///< of both tables (attention_scaling)
+  RopeScaling scaling{};
+  RopeBase base() const { return {width, theta, positions, scaling}; }
 };
 
 class RotaryEmbedding final : public Module {
@@ -46,13 +48,13 @@ class RotaryEmbedding final : public Module {
   void fill_buffers(Context& ctx) override;
 
  private:
-  std::vector<double> inverse_frequencies() const;
-  void look_at_length(Context& ctx);
+  void look_at_length(Context& ctx, std::int64_t rows);
   RotaryTables kept_tables(Context& ctx, const Tensor& like, std::int64_t rows) const;
 
   RotaryShape shape_;
   RotaryStyle style_;
   RotaryBehaviour behaviour_;
+  double attention_scaling_;
   bool by_mul_, scales_late_, liger_;
   Tensor inv_freq_, original_inv_freq_, cos_, sin_;
   Tensor

@@ -40,6 +40,15 @@ inline constexpr std::array<EnumName<Family>, 16> kEnumNames<Family>{{
     {Family::ministral, "ministral"},
 }};
 template <>
+inline constexpr std::array<EnumName<RopeStretch>, 6> kEnumNames<RopeStretch>{{
+    {RopeStretch::none, "default"},
+    {RopeStretch::linear, "linear"},
+    {RopeStretch::dynamic, "dynamic"},
+    {RopeStretch::yarn, "yarn"},
+    {RopeStretch::llama3, "llama3"},
+    {RopeStretch::longrope, "longrope"},
+}};
+template <>
 inline constexpr std::array<EnumName<RopeKind>, 2> kEnumNames<RopeKind>{{
     {RopeKind::standard, "standard"},
     {RopeKind::longrope, "longrope"},
