@@ -41,15 +41,9 @@ inline constexpr std::array<std::string_view, 28> kDeepspeedSaidElsewhere{
     "zero_optimization"};
 
 /// Of zero_optimization and the sections in it.
-inline constexpr std::array<std::string_view, 26> kZeroWithoutMemory{
+inline constexpr std::array<std::string_view, 20> kZeroWithoutMemory{
     "ignore_unused_parameters",
     "round_robin_gradients",
-    "loss_scale",
-    "initial_scale_power",
-    "loss_scale_window",
-    "consecutive_hysteresis",
-    "hysteresis",
-    "min_loss_scale",
     "auto_cast",
     "fast_init",
     "pipeline_read",   // of NVMe alone

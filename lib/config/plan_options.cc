@@ -80,14 +80,8 @@ inline constexpr std::array<NotSupported, 2> kNotPlanned<ZeroBf16>{{
     {"bf16_master_weights_and_grads", "master weights in float32 are planned, DeepSpeed's default"},
     {"bf16_optimizer_states", "optimizer states in float32 are planned, DeepSpeed's default"},
 }};
-constexpr std::string_view kScale = "the loss scale changes no memory: leave it out";
 template <>
-inline constexpr std::array<NotSupported, 6> kNotPlanned<ZeroFp16>{{
-    {"loss_scale", kScale},
-    {"initial_scale_power", kScale},
-    {"loss_scale_window", kScale},
-    {"hysteresis", kScale},
-    {"min_loss_scale", kScale},
+inline constexpr std::array<NotSupported, 1> kNotPlanned<ZeroFp16>{{
     {"fp16_master_weights_and_grads", "master weights in float32 are planned, DeepSpeed's default"},
 }};
 

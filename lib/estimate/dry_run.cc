@@ -79,6 +79,7 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
                                             : std::min(training.gradient_accumulation_steps, kMostMicroSteps);
   options.vocab_size = job.model.vocab_size;
   options.learning_rate = machine.learning_rate;
+  options.weight_decay = job.training.weight_decay;
   options.max_grad_norm = training.max_grad_norm;
   options.num_steps = training.num_steps;
   options.optimizer = training.optimizer.kind;

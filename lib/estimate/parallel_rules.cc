@@ -195,8 +195,6 @@ void check_pipeline(Rules& rules, const ShardingPlan& plan) {
                  "gradient_accumulation_steps: " + std::to_string(stages) + " or more");
   if (job.model.tie_word_embeddings)
     rules.refuse("pp-tied", "embedding and head are one weight, and stand on different stages", "pp: 1");
-  if (job.training.fp16)
-    rules.refuse("pp-fp16", "a scaled loss under pipeline parallelism is not planned yet", "mixed_precision: bf16");
 }
 
 /// What comes after training.

@@ -101,6 +101,7 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
   options.secondary_ranks = plan.zero_hpz_partition_size;
   options.rank = rank;
   options.module_dtype = zero_module_dtype(job.training, plan);
+  options.loss_scale = zero_loss_scale(job.training, plan);
   options.gradient_clipping = zero_gradient_clipping(job.training, plan);
   options.norms_decay = stack.norms_decay(job.model.family);
   options.outer_modules = job.adapter ? 2 : 1;

@@ -59,6 +59,17 @@ std::optional<DType> zero_module_dtype(const TrainingSpec& training, const Zero&
   return std::nullopt;
 }
 
+ZeroLossScale zero_loss_scale(const TrainingSpec& training, const Zero& plan) {
+  if (zero_module_dtype(training, plan) != DType::float16) return {};
+  const ZeroFp16& fp16 = plan.fp16;
+  return ZeroLossScale(LossScaleOptions{.loss_scale = fp16.loss_scale,
+                                        .initial_scale_power = fp16.initial_scale_power,
+                                        .loss_scale_window = fp16.loss_scale_window,
+                                        .hysteresis = fp16.hysteresis,
+                                        .consecutive_hysteresis = fp16.consecutive_hysteresis,
+                                        .min_loss_scale = fp16.min_loss_scale});
+}
+
 double zero_gradient_clipping(const TrainingSpec& training, const Zero& plan) {
   return plan.gradient_clipping.value_or(training.max_grad_norm);
 }
@@ -91,20 +102,44 @@ Diagnostics check_zero(const JobSpec& job, const Zero& plan) {
   return refusals;
 }
 
+namespace {
+
 /// The engine casts whatever is floating, 4-bit weights in floating storage included: nothing stops the run.
+std::optional<Diagnostic> warn_of_cast(const JobSpec& job, const Zero& zero) {
+  if (!job.quantization || !is_floating(job.quantization->quant_storage)) return std::nullopt;
+  const auto dtype = zero_module_dtype(job.training, zero);
+  if (!dtype || *dtype == job.quantization->quant_storage) return std::nullopt;
+  return refusal("zero-casts-quantized",
+                 "DeepSpeed's engine casts the module to " + std::string(name_of(*dtype)) +
+                     ", and with it the 4-bit weights that are stored as " +
+                     std::string(name_of(job.quantization->quant_storage)) + ": it runs, but their bits are lost",
+                 "quantization.quant_storage", "set quant_storage to " + std::string(name_of(*dtype)) + " or uint8");
+}
+
+/// Gradients that are added up in another dtype than the model's: what is reduced are copies of them
+/// (stage_1_and_2.py, get_gradient_for_reduction, copy_grads_in_partition, 0.18.3).
+std::optional<Diagnostic> warn_of_own_gradients(const JobSpec& job, const Zero& zero) {
+  const auto of_adapter = [&](const AdapterSpec& adapter) {
+    return adapter.dtype.value_or(adapter.autocast_adapter_dtype ? DType::float32 : job.dtype);
+  };
+  const DType trained = job.adapter ? of_adapter(*job.adapter) : job.dtype;
+  const bool apart = zero.stage == 1 && !zero_module_dtype(job.training, zero) && trained != DType::float32;
+  if (!apart || job.cluster.world_size == 1) return std::nullopt;
+  return refusal("zero1-own-gradients",
+                 "without mixed precision DeepSpeed adds gradients of " + std::string(name_of(trained)) +
+                     " up in float32, reduces copies of them, and drops those: each rank steps by its own gradients",
+                 "training.mixed_precision", "set it to bf16, or plan zero2");
+}
+
+}  // namespace
+
 Diagnostics zero_warnings(const JobSpec& job, const ShardingPlan& plan) {
+  Diagnostics warnings;
   const auto* zero = std::get_if<Zero>(&plan);
-  if (zero == nullptr || !job.quantization || !is_floating(job.quantization->quant_storage)) return {};
-  const auto dtype = zero_module_dtype(job.training, *zero);
-  if (!dtype || *dtype == job.quantization->quant_storage) return {};
-  Diagnostic warning =
-      refusal("zero-casts-quantized",
-              "DeepSpeed's engine casts the module to " + std::string(name_of(*dtype)) +
-                  ", and with it the 4-bit weights that are stored as " +
-                  std::string(name_of(job.quantization->quant_storage)) + ": it runs, but their bits are lost",
-              "quantization.quant_storage", "set quant_storage to " + std::string(name_of(*dtype)) + " or uint8");
-  warning.severity = Severity::warning;
-  return {std::move(warning)};
+  if (zero == nullptr) return warnings;
+  for (auto& found : {warn_of_cast(job, *zero), warn_of_own_gradients(job, *zero)})
+    if (found) warnings.push_back(*found), warnings.back().severity = Severity::warning;
+  return warnings;
 }
 
 Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack) {
@@ -118,6 +153,7 @@ Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int6
   options.gradient_clipping = zero_gradient_clipping(job.training, plan);
   options.checks_overflow = options.module_dtype == DType::float16 ||
                             (options.module_dtype == DType::bfloat16 && plan.bf16.check_grad_overflow);
+  options.loss_scale = zero_loss_scale(job.training, plan);
   options.norms_decay = stack.norms_decay(job.model.family);
   options.reduce_bucket_size = zero_reduce_bucket_size(job.model, plan);
   options.reduce_scatter = plan.reduce_scatter;

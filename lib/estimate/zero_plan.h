@@ -24,6 +24,9 @@ std::int64_t zero_reduce_bucket_size(const ModelSpec& model, const Zero& plan);
 /// to, torch's own works on the host, one tensor after another.
 OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan);
 
+/// Where the module is in float16 the loss is scaled, by the keys of fp16.
+ZeroLossScale zero_loss_scale(const TrainingSpec& training, const Zero& plan);
+
 /// What all stages refuse, in the words of the library that does.
 Diagnostics check_zero(const JobSpec& job, const Zero& plan);
 

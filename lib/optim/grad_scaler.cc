@@ -14,13 +14,17 @@ constexpr std::int64_t kGrowthInterval = 2000;
 
 }  // namespace
 
+/// _lazy_init_scale_growth_tracker
+void GradScaler::begin(Context& ctx) {
+  if (scale_.defined()) return;
+  const Scoped category(ctx.category, Category::workspace);
+  scale_ = empty(ctx, {}, DType::float32, Op::zeros);
+  growth_tracker_ = empty(ctx, {}, DType::int32, Op::zeros);
+  fill(ctx, scale_, kInitScale);
+}
+
 Tensor GradScaler::scale(Context& ctx, const Tensor& loss) {
-  if (!scale_.defined()) {
-    const Scoped category(ctx.category, Category::workspace);
-    scale_ = empty(ctx, {}, DType::float32, Op::zeros);
-    growth_tracker_ = empty(ctx, {}, DType::int32, Op::zeros);
-    fill(ctx, scale_, kInitScale);
-  }
+  begin(ctx);
   return mul(ctx, loss, scale_);
 }
 

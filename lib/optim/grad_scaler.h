@@ -12,6 +12,8 @@ class GradScaler {
  public:
   /// `sharing`: ranks that each have a part of the gradients, and skip a step together.
   explicit GradScaler(const RankGroup& sharing) : sharing_(sharing) {}
+  /// The scale, if it is not there yet.
+  void begin(Context& ctx);
   /// The loss [] times the scale, which is made on the first call.
   Tensor scale(Context& ctx, const Tensor& loss);
   /// Before an optimizer step: gradients of `parameters` are scaled back in place, under a flag for those that are not

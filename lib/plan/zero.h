@@ -39,6 +39,12 @@ struct ZeroBf16 {
 };
 struct ZeroFp16 {
   std::optional<bool> enabled;
+  double loss_scale = 0;  ///< 0: one that follows overflows; it changes numbers, not memory, as do the following
+  std::int64_t initial_scale_power = 16;
+  std::int64_t loss_scale_window = 1000;
+  std::int64_t hysteresis = 2;
+  bool consecutive_hysteresis = false;
+  double min_loss_scale = 1;
   friend bool operator==(const ZeroFp16&, const ZeroFp16&) = default;
 };
 
@@ -113,6 +119,12 @@ void visit_options(P& bf16, Visitor&& visit) {
 template <OptionsOf<ZeroFp16> P, class Visitor>
 void visit_options(P& fp16, Visitor&& visit) {
   visit.automatic("enabled", fp16.enabled);
+  visit.option("loss_scale", fp16.loss_scale, 0.0, 1e30);
+  visit.option("initial_scale_power", fp16.initial_scale_power, 0, 100);
+  visit.option("loss_scale_window", fp16.loss_scale_window, 1, kZeroMost);
+  visit.option("hysteresis", fp16.hysteresis, 1, kZeroMost);
+  visit.option("consecutive_hysteresis", fp16.consecutive_hysteresis);
+  visit.option("min_loss_scale", fp16.min_loss_scale, 0.0, 1e30);
 }
 
 template <OptionsOf<Zero> P, class Visitor>

@@ -20,6 +20,7 @@ class ZeroRuntime final : public ZeroEngine {
   double grad_norm(Context& ctx) const override { return optimizer_->grad_norm(ctx); }
 
  private:
+  double loss_scale() const override { return optimizer_->loss_scale(); }
   void finish_backward(Context& ctx) override;
   void step(Context& ctx, Optimizer& optimizer) override { optimizer_->step(ctx, optimizer); }
   void begin_micro_step(Context& ctx, bool sync) override;

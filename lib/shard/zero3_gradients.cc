@@ -8,6 +8,7 @@
 #include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
+#include "tensor/reduction.h"
 #include "tensor/wait_stream.h"
 
 namespace qlp {
@@ -186,6 +187,27 @@ void Zero3Gradients::add_arrived(Context& ctx, const Zero3Param& param, const Te
     compute(ctx, Binary::add, on_device, on_device, kept.arrived);
   }
   copy_into(ctx, kept.part, on_device);
+}
+
+/// isinf(grad_partitions_flat_buffer).any(), then isnan: copies of the whole buffer (stage3.py, has_overflow).
+void Zero3Gradients::track_non_finite(Context& ctx, const Tensor& tracker) const {
+  const Scoped place(ctx.place, options_.gradient_place());
+  const auto track = [&](const Tensor& bad) {
+    const Tensor any = empty(ctx, {}, DType::boolean, Op::any);
+    full_reduction_scratch(ctx, bad.numel(), Op::any);
+    reduce_all(ctx, Reduce::max, any, bad);
+    compute(ctx, Binary::logical_or, tracker, tracker, any);
+  };
+  {
+    Tensor magnitude = empty_like(ctx, flat_, Op::abs);
+    const Tensor is_inf = empty_like(ctx, flat_, DType::boolean, Op::eq);
+    magnitude.reset();
+    compute(ctx, Unary::is_inf, is_inf, flat_);
+    track(is_inf);
+  }
+  const Tensor is_nan = empty_like(ctx, flat_, DType::boolean, Op::ne);
+  compute(ctx, Unary::is_nan, is_nan, flat_);
+  track(is_nan);
 }
 
 void Zero3Gradients::finish_backward(Context& ctx) {

@@ -31,6 +31,8 @@ class Zero3Gradients {
   const std::vector<Tensor>& parts(std::size_t group) const { return parts_[group]; }
   /// With offload: the norms of a sub group's gradients (norm_for_param_grads).
   const std::vector<Tensor>& norms(std::size_t group) const { return norms_[group]; }
+  /// `tracker` [1] boolean becomes true if one of this rank's parts of gradients is not finite.
+  void track_non_finite(Context& ctx, const Tensor& tracker) const;
   /// The optimizer has made its step (reset_cpu_buffers).
   void drop_norms() {
     for (auto& norms : norms_) norms.clear();

@@ -11,6 +11,7 @@
 #include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
+#include "tensor/wait_stream.h"
 
 namespace qlp {
 namespace {
@@ -69,11 +70,14 @@ Zero3Optimizer::Zero3Optimizer(Context& ctx, const std::vector<std::vector<Zero3
     : options_(options),
       coordinator_(coordinator),
       persistent_(mark_persistent(all, options)),
-      dtype_(groups.front().front()->dtype()) {
+      dtype_(groups.front().front()->dtype()),
+      loss_scale_(options.loss_scale) {
   const Scoped grad_mode(ctx.grad_enabled, false);
-  if (!options.offload_optimizer) {
+  {
     const Scoped category(ctx.category, Category::workspace);
+    const Scoped place(ctx.place, options.master_place());
     nan_tracker_ = empty(ctx, {1}, DType::boolean, Op::zeros);
+    fill(ctx, nan_tracker_, 0);
   }
   for (const auto& group : groups) cut_into_sub_groups(group);
   flatten_partitions(ctx, groups);
@@ -166,13 +170,41 @@ void Zero3Optimizer::init_gradients(Context& ctx) {
   }
 }
 
+/// Of the parts of gradients that this rank keeps, where they live; the host waits for the answer of all ranks.
+bool Zero3Optimizer::has_overflow(Context& ctx) {
+  const Scoped category(ctx.category, Category::workspace);
+  Tensor overflow;
+  {
+    const Scoped stream(ctx.stream, options_.reduce_stream());
+    gradients_->track_non_finite(ctx, nan_tracker_);
+    Tensor copy;
+    {
+      const Scoped place(ctx.place, options_.master_place());
+      copy = empty(ctx, {1}, DType::boolean, Op::clone);
+      copy_into(ctx, copy, nan_tracker_);
+    }
+    if (options_.offload_optimizer) {
+      const Tensor on_device = empty(ctx, {1}, DType::boolean, Op::to_copy);
+      copy_into(ctx, on_device, copy);
+      copy = on_device;
+    }
+    overflow = empty(ctx, {1}, DType::uint8, Op::to_copy);
+    copy_into(ctx, overflow, copy);
+    fill(ctx, nan_tracker_, 0);
+  }
+  wait_stream(ctx, ctx.stream, options_.reduce_stream());
+  all_reduce(ctx, options_.group(), overflow, ReduceOp::max);
+  ctx.device.synchronize();
+  return item(ctx, overflow) != 0;
+}
+
 /// The norm of each sub group, and of all of them.
 void Zero3Optimizer::take_norm(Context& ctx) {
   if (options_.offload_optimizer) {
     double squares = 0;  // on the host from here on
     for (std::size_t group = 0; group < groups_.size(); ++group)
       squares += std::pow(total_of_norms(ctx, gradients_->norms(group), options_.group()), 2);
-    host_norm_ = std::sqrt(squares);
+    scaled_host_norm_ = std::sqrt(squares), loss_scale_of_norm_ = loss_scale_.value();
     return;
   }
   const Scoped category(ctx.category, Category::workspace);
@@ -186,7 +218,7 @@ void Zero3Optimizer::take_norm(Context& ctx) {
     norm_into(ctx, scaled_norm_, stacked);
   }
   const Tensor norm = empty(ctx, {}, DType::float64, Op::div);
-  copy_into(ctx, norm, scaled_norm_);
+  compute(ctx, Unary::mul, norm, scaled_norm_, 1 / loss_scale_.value());
   norm_ = norm;
 }
 
@@ -219,12 +251,12 @@ void Zero3Optimizer::clip(Context& ctx, const Tensor& gradient) const {
     compute(ctx, op, out, x, p);
     return out;
   };
-  constexpr double kEps = 1e-6, kLossScale = 1;
-  Tensor clip = of(Op::div, Unary::mul, scaled_norm_, 1 / kLossScale);
+  constexpr double kEps = 1e-6;
+  Tensor clip = of(Op::div, Unary::mul, scaled_norm_, 1 / loss_scale_.value());
   clip = of(Op::add, Unary::add, clip, kEps);
   clip = of(Op::div, Unary::mul, clip, 1 / options_.gradient_clipping);
   clip = of(Op::clamp, Unary::at_least, clip, 1);
-  const Tensor combined = of(Op::mul, Unary::mul, clip, kLossScale);
+  const Tensor combined = of(Op::mul, Unary::mul, clip, loss_scale_.value());
   const Tensor factor = of(Op::reciprocal, Unary::reciprocal, combined);
   compute(ctx, Binary::mul, gradient, gradient, factor);  // in place
 }
@@ -232,14 +264,21 @@ void Zero3Optimizer::clip(Context& ctx, const Tensor& gradient) const {
 void Zero3Optimizer::step(Context& ctx, Optimizer& optimizer) {
   const Scoped grad_mode(ctx.grad_enabled, false);
   coordinator_.release_all(ctx);
+  const bool overflow = options_.checks_overflow() && has_overflow(ctx);
+  loss_scale_.update(overflow);
+  if (overflow) return gradients_->drop_norms();
   take_norm(ctx);
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     if (options_.offload_optimizer) {
-      clip_by_number(ctx, host_gradients_[group], host_norm_, options_.gradient_clipping);
+      unscale_and_clip_by_number(ctx, host_gradients_[group], scaled_host_norm_,
+                                 {options_.gradient_clipping, loss_scale_.value()});
       set_grad(masters_[group], host_gradients_[group]);
     } else {
       prepare_gradient(ctx, group);
-      if (options_.clips()) clip(ctx, grad_of(masters_[group]));
+      if (options_.clips())
+        clip(ctx, grad_of(masters_[group]));
+      else if (loss_scale_.value() != 1)  // by a Python number
+        compute(ctx, Unary::mul, grad_of(masters_[group]), grad_of(masters_[group]), 1 / loss_scale_.value());
     }
     optimizer.step(ctx);
     put_back(ctx, group);

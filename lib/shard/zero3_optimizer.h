@@ -22,8 +22,11 @@ class Zero3Optimizer {
   /// The master weights, each under the first parameter of its sub group.
   std::vector<TrainedTensor> trained() const;
   Zero3Gradients& gradients() { return *gradients_; }
-  double grad_norm(Context& ctx) const { return norm_.defined() ? item(ctx, norm_) : host_norm_; }
-  /// Clips, updates the parts of this rank, and gathers what persists.
+  double loss_scale() const { return loss_scale_.value(); }
+  double grad_norm(Context& ctx) const {
+    return norm_.defined() ? item(ctx, norm_) : scaled_host_norm_ / loss_scale_of_norm_;
+  }
+  /// Clips, updates the parts of this rank, and gathers what persists. Where a gradient has overflowed nothing of that.
   void step(Context& ctx, Optimizer& optimizer);
   /// After a step, and after a model was saved.
   void gather_persistent(Context& ctx);
@@ -36,6 +39,7 @@ class Zero3Optimizer {
   void flatten_partitions(Context& ctx, const std::vector<std::vector<Zero3Param*>>& groups) const;
   void make_masters(Context& ctx);
   void init_gradients(Context& ctx);
+  bool has_overflow(Context& ctx);
   void take_norm(Context& ctx);
   void prepare_gradient(Context& ctx, std::size_t group);
   void clip(Context& ctx, const Tensor& gradient) const;
@@ -50,8 +54,9 @@ class Zero3Optimizer {
   std::vector<Tensor> masters_;
   std::vector<Tensor> host_gradients_;  ///< with offload: of the master weights
   std::unique_ptr<Zero3Gradients> gradients_;
+  ZeroLossScale loss_scale_;
   Tensor scaled_norm_, norm_;
-  double host_norm_ = 0;  ///< with offload
+  double scaled_host_norm_ = 0, loss_scale_of_norm_ = 1;  ///< with offload
   std::vector<Tensor> unwaited_;
 };
 

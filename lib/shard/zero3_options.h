@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/dtype.h"
+#include "shard/zero_loss_scale.h"
 #include "tensor/storage.h"
 #include "tensor/work.h"
 
@@ -17,6 +18,8 @@ struct Zero3Options {
   std::int64_t rank = 0;
   /// The engine casts the module to it (bf16 enabled); none: parameters stay as they are.
   std::optional<DType> module_dtype;
+  ZeroLossScale loss_scale;  ///< that the first step has
+  bool checks_overflow() const { return module_dtype == DType::float16; }
   double gradient_clipping = 1;  ///< the most that the norm may be; 0: any
   bool clips() const { return gradient_clipping > 0; }
   bool norms_decay = false;  ///< which parameters the Trainer puts into the group with weight decay

@@ -39,7 +39,7 @@ void ZeroEngine::divide_gradients(const CausalLmOutput& output, double weight) {
 
 void ZeroEngine::backward(Context& ctx, const Tensor& loss, Optimizer& optimizer) {
   {
-    const Tensor scaled = scale(ctx, loss, 1);  // by the loss scale, a Python number
+    const Tensor scaled = scale(ctx, loss, loss_scale());  // a Python number
     ctx.engine.backward(ctx, {scaled}, {Tensor()});
     finish_backward(ctx);
   }

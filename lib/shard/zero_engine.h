@@ -24,6 +24,8 @@ class ZeroEngine : public ShardingRuntime {
   static void divide_gradients(const CausalLmOutput& output, double weight);
 
  private:
+  /// Of the pass that comes.
+  virtual double loss_scale() const = 0;
   /// _backward_epilogue: the loss and its scaled copy are still there.
   virtual void finish_backward(Context& ctx) = 0;
   virtual void step(Context& ctx, Optimizer& optimizer) = 0;

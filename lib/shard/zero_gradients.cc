@@ -102,6 +102,8 @@ void ZeroGradients::put_in_bucket(Context& ctx, Entry& entry) {
   // A larger one is reduced where it is, by itself.
   if (options_.contiguous_gradients && numel <= options_.reduce_bucket_size)
     move_to(ctx, grad, buckets_[current_], elements_);
+  else if (accumulates_apart_)
+    copies_.push_back(grad);
   elements_ += numel;
   pending_.push_back(&entry);
 }
@@ -132,6 +134,7 @@ void ZeroGradients::reduce_bucket(Context& ctx) {
     }
   }
   pending_.clear();
+  copies_.clear();
   elements_ = 0;
 }
 
@@ -142,7 +145,7 @@ void ZeroGradients::average(Context& ctx) {
   if (pending_.empty()) return;
   // One that is larger than the bucket is alone, and where autograd has left it.
   const bool larger = elements_ > options_.reduce_bucket_size;
-  const Tensor bucket = larger ? kept_gradient(*pending_.front()).view({elements_}) : buckets_[current_];
+  const Tensor bucket = larger ? gradient_to_reduce(ctx, *pending_.front()).view({elements_}) : buckets_[current_];
   if (!options_.reduce_scatter) {
     reduce(ctx, {bucket.flat(0, elements_)}, Collective::all_reduce, 0);
     return;
@@ -221,7 +224,7 @@ void ZeroGradients::all_reduce_whole_gradients(Context& ctx) {
   const Scoped stream(ctx.stream, reduction_stream(ctx));
   std::vector<Tensor> gradients;
   for (const Entry* entry : pending_) gradients.push_back(kept_gradient(*entry));
-  reduce(ctx, gradients, Collective::all_reduce, 0);
+  reduce(ctx, accumulates_apart_ ? copies_ : gradients, Collective::all_reduce, 0);
 }
 
 void ZeroGradients::clear_previous() {
@@ -268,13 +271,16 @@ void ZeroGradients::accumulate_on_host(Context& ctx, Entry& entry) const {
 }
 
 /// The norm and the check for overflow are worked out on the GPU; this rank's part goes to the host in float32.
-void ZeroGradients::offload(Context& ctx, Entry& entry) const {
+void ZeroGradients::offload(Context& ctx, Entry& entry) {
   const Scoped category(ctx.category, Category::workspace);
   const Tensor grad = kept_gradient(entry);
   const Stretch mine = mine_of(entry);
   const Tensor part = grad.view({grad.numel()}).flat(mine.start, mine.numel);
   entry.group->norms.push_back(double_norm(ctx, part));
-  { const Tensor found = inf_or_nan(ctx, grad); }
+  {
+    const Tensor found = inf_or_nan(ctx, grad);
+    overflowed_ = item(ctx, found) != 0 || overflowed_;
+  }
   ctx.device.synchronize();
   Tensor wide = part;
   if (grad.dtype() != DType::float32) {

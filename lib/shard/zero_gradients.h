@@ -21,6 +21,10 @@ class ZeroGradients {
   void set_boundary(bool boundary) { boundary_ = boundary; }
   /// When the backward pass is over: what the buckets still hold goes its way, and the groups get their gradients.
   void finish_backward(Context& ctx);
+  /// With offload: whether a gradient that this rank has sent to the host since the last step was not finite
+  /// (local_overflow).
+  bool overflowed() const { return overflowed_; }
+  void forget_overflow() { overflowed_ = false; }
 
  private:
   struct Entry {
@@ -48,7 +52,7 @@ class ZeroGradients {
   void all_reduce_whole_gradients(Context& ctx);
   void keep(Context& ctx, Entry& entry);
   void accumulate_on_host(Context& ctx, Entry& entry) const;
-  void offload(Context& ctx, Entry& entry) const;
+  void offload(Context& ctx, Entry& entry);
   void clear_previous();
   void collect(Context& ctx, ZeroGroup& group);
   void release_buckets();
@@ -70,13 +74,15 @@ class ZeroGradients {
   DType dtype_;                 ///< of the first parameter
   bool accumulates_apart_;      ///< use_grad_accum_attribute
   bool boundary_ = true;
-  bool first_ = true;   ///< micro step since the last boundary
+  bool first_ = true;  ///< micro step since the last boundary
+  bool overflowed_ = false;
   bool ready_ = false;  ///< ready_for_gradients
 
   std::vector<Tensor> buckets_;  ///< two with overlap_comm
   std::size_t current_ = 0;
   std::int64_t elements_ = 0;
   std::vector<Entry*> pending_;     ///< in the bucket
+  std::vector<Tensor> copies_;      ///< bucket.grads, where they lie by themselves
   std::vector<Entry*> previous_;    ///< reduced, cleared when the next reduction begins
   Tensor in_partition_;             ///< grads_in_partition
   std::int64_t kept_elements_ = 0;  ///< in it

@@ -81,22 +81,28 @@ Tensor inf_or_nan(Context& ctx, const Tensor& gradient) {
   const Tensor numbers = empty_like(ctx, wide, DType::float32, Op::to_copy);
   Tensor worst = scalar(ctx, DType::float32, Op::max);
   full_reduction_scratch(ctx, gradient.numel(), Op::max);
+  if (Kernels* kernels = ctx.kernels(gradient)) {
+    kernels->fill(ctx.stream, array_of(worst), 0);
+    kernels->flag_non_finite(ctx.stream, array_of(worst), array_of(gradient));
+  }
   return worst;
 }
 
-void unscale_and_clip(Context& ctx, const Tensor& gradient, const Tensor& norm, double gradient_clipping) {
-  if (gradient_clipping <= 0) return;  // by a Python number
-  constexpr double kEps = 1e-6, kLossScale = 1;
+void unscale_and_clip(Context& ctx, const Tensor& gradient, const Tensor& norm, const ZeroClipping& clipping) {
+  if (clipping.max_norm <= 0) {  // by a Python number
+    if (clipping.loss_scale != 1) compute(ctx, Unary::mul, gradient, gradient, 1 / clipping.loss_scale);
+    return;
+  }
+  constexpr double kEps = 1e-6;
   struct Step {
     Op name;
     Unary op;
     double p;
   };
-  const Tensor& total = norm;
   Tensor scale = scalar(ctx, DType::float32, Op::div);
-  if (total.defined()) compute(ctx, Unary::mul, scale, total, 1 / kLossScale);
-  for (const Step& step : {Step{Op::add, Unary::add, kEps}, Step{Op::div, Unary::mul, 1 / gradient_clipping},
-                           Step{Op::clamp, Unary::at_least, 1}, Step{Op::mul, Unary::mul, kLossScale}}) {
+  if (norm.defined()) compute(ctx, Unary::mul, scale, norm, 1 / clipping.loss_scale);
+  for (const Step& step : {Step{Op::add, Unary::add, kEps}, Step{Op::div, Unary::mul, 1 / clipping.max_norm},
+                           Step{Op::clamp, Unary::at_least, 1}, Step{Op::mul, Unary::mul, clipping.loss_scale}}) {
     Tensor next = scalar(ctx, DType::float32, step.name);
     compute(ctx, step.op, next, scale, step.p);
     scale = std::move(next);
@@ -107,10 +113,11 @@ void unscale_and_clip(Context& ctx, const Tensor& gradient, const Tensor& norm, 
   reciprocal = scalar(ctx, DType::float32, Op::mul);
 }
 
-void clip_by_number(Context& ctx, const Tensor& gradient, double norm, double gradient_clipping) {
+void unscale_and_clip_by_number(Context& ctx, const Tensor& gradient, double norm, const ZeroClipping& clipping) {
   constexpr double kEps = 1e-6;
-  if (gradient_clipping > 0)
-    compute(ctx, Unary::mul, gradient, gradient, 1 / std::max((norm + kEps) / gradient_clipping, 1.0));
+  const double excess = clipping.max_norm > 0 ? (norm / clipping.loss_scale + kEps) / clipping.max_norm : 1;
+  const double factor = clipping.loss_scale * std::max(excess, 1.0);
+  if (factor != 1) compute(ctx, Unary::mul, gradient, gradient, 1 / factor);
 }
 
 }  // namespace qlp

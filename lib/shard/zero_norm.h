@@ -17,9 +17,14 @@ Tensor join_norms(Context& ctx, const std::vector<Tensor>& norms, const RankGrou
 Tensor global_norm(Context& ctx, const std::vector<Tensor>& group_norms);
 /// _has_inf_or_nan: a float32 [].
 Tensor inf_or_nan(Context& ctx, const Tensor& gradient);
-/// Gradients are scaled in place by 1 / (loss scale * max(1, norm / gradient_clipping)) (unscale_and_clip_grads).
-void unscale_and_clip(Context& ctx, const Tensor& gradient, const Tensor& norm, double gradient_clipping);
+struct ZeroClipping {
+  double max_norm = 0;  ///< gradient_clipping; 0: any
+  double loss_scale = 1;
+};
+/// Gradients are scaled in place by 1 / (loss scale * max(1, norm / loss scale / max_norm)); `norm`: of the gradients
+/// as they are (unscale_and_clip_grads).
+void unscale_and_clip(Context& ctx, const Tensor& gradient, const Tensor& norm, const ZeroClipping& clipping);
 /// The same with a norm that is a number of the process.
-void clip_by_number(Context& ctx, const Tensor& gradient, double norm, double gradient_clipping);
+void unscale_and_clip_by_number(Context& ctx, const Tensor& gradient, double norm, const ZeroClipping& clipping);
 
 }  // namespace qlp

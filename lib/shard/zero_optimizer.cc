@@ -13,7 +13,7 @@
 namespace qlp {
 
 ZeroOptimizer::ZeroOptimizer(Context& ctx, std::vector<std::vector<Parameter*>> groups, const ZeroOptions& options)
-    : options_(options) {
+    : options_(options), loss_scale_(options.loss_scale) {
   for (auto& group : groups) groups_.push_back(std::make_unique<ZeroGroup>(ctx, std::move(group), options_));
   gradients_ = std::make_unique<ZeroGradients>(ctx, groups_, options_);
   // initialize_optimizer_states: gradients for all partitions, which stay on the host only.
@@ -37,45 +37,64 @@ std::vector<TrainedTensor> ZeroOptimizer::trained() const {
 
 void ZeroOptimizer::step(Context& ctx, Optimizer& optimizer) {
   const Scoped category(ctx.category, Category::workspace);
-  if (options_.checks_overflow) check_overflow(ctx);
-  const Tensor scaled_norm = norm(ctx);
+  const double scale = loss_scale_.value();
+  const bool overflow = options_.checks_overflow && has_overflow(ctx);
+  loss_scale_.update(overflow);
+  if (overflow) return drop_gradients();
+  const ScaledNorm scaled_norm = norm(ctx);
   const Tensor norm_before = global_norm_;  // the engine's
-  if (scaled_norm.defined()) {
-    global_norm_ = empty_like(ctx, scaled_norm, Op::div);
-    copy_into(ctx, global_norm_, scaled_norm);
+  if (scaled_norm.on_device.defined()) {
+    global_norm_ = empty_like(ctx, scaled_norm.on_device, Op::div);
+    compute(ctx, Unary::mul, global_norm_, scaled_norm.on_device, 1 / scale);
   }
-  for (std::size_t i = 0; i < groups_.size(); ++i) update(ctx, i, optimizer);
+  host_norm_ = scaled_norm.on_host / scale;
+  for (std::size_t i = 0; i < groups_.size(); ++i) update(ctx, i, scaled_norm, optimizer);
   for (const auto& group : groups_) group->norms.clear();
+  gradients_->forget_overflow();
   for (const auto& group : groups_) all_gather(ctx, options_.group(), group->flat(), group->partition(options_.rank));
 }
 
-/// has_overflow: a count of bad gradients, which the host waits for.
-void ZeroOptimizer::check_overflow(Context& ctx) const {
-  Tensor flag;
+/// A count of bad gradients, which the host waits for.
+bool ZeroOptimizer::has_overflow(Context& ctx) const {
+  Tensor any;
   if (!options_.offload_optimizer) {
     const Tensor count = empty(ctx, {1}, DType::float32, Op::zeros);
+    fill(ctx, count, 0);
     for (const auto& group : groups_)
-      for (const Tensor& grad : group->averaged) const Tensor found = inf_or_nan(ctx, grad);
-    flag = empty(ctx, {1}, DType::boolean, Op::to_copy);
+      for (const Tensor& grad : group->averaged) {
+        const Tensor found = inf_or_nan(ctx, grad);
+        compute(ctx, Binary::add, count, count, found);
+      }
+    any = empty(ctx, {1}, DType::boolean, Op::to_copy);
+    copy_into(ctx, any, count);
   }
-  flag = empty(ctx, {1}, DType::uint8, Op::to_copy);
-  communicate(ctx, Collective::all_reduce, options_.group(), size_of(DType::uint8));
+  const Tensor flag = empty(ctx, {1}, DType::uint8, Op::to_copy);
+  if (any.defined())
+    copy_into(ctx, flag, any);
+  else
+    fill(ctx, flag, gradients_->overflowed() ? 1 : 0);
+  any.reset();
+  all_reduce(ctx, options_.group(), flag, ReduceOp::max);
   ctx.device.synchronize();
+  return item(ctx, flag) != 0;
+}
+
+/// The step is left out.
+void ZeroOptimizer::drop_gradients() {
+  for (const auto& group : groups_) group->averaged.clear(), group->accumulated.clear(), group->norms.clear();
+  gradients_->forget_overflow();
 }
 
 /// scaled_global_norm
-Tensor ZeroOptimizer::norm(Context& ctx) {
-  if (options_.offload_optimizer) {
-    host_norm_ = offloaded_norm(ctx);
-    return {};
-  }
+ZeroOptimizer::ScaledNorm ZeroOptimizer::norm(Context& ctx) const {
+  if (options_.offload_optimizer) return {.on_device = {}, .on_host = offloaded_norm(ctx)};
   std::vector<Tensor> group_norms;
   for (const auto& group : groups_) {
     std::vector<Tensor> norms;
     for (std::size_t i = 0; i < group->members().size(); ++i) norms.push_back(double_norm(ctx, group->averaged[i]));
     group_norms.push_back(join_norms(ctx, norms, options_.group()));
   }
-  return global_norm(ctx, group_norms);
+  return {.on_device = global_norm(ctx, group_norms)};
 }
 
 /// complete_grad_norm_calculation_for_cpu_offload: the norms of gradients are there, and are summed on the host.
@@ -95,15 +114,16 @@ double ZeroOptimizer::offloaded_norm(Context& ctx) const {
   return std::sqrt(all);
 }
 
-void ZeroOptimizer::update(Context& ctx, std::size_t index, Optimizer& optimizer) {
+void ZeroOptimizer::update(Context& ctx, std::size_t index, const ScaledNorm& norm, Optimizer& optimizer) {
   ZeroGroup& group = *groups_[index];
+  const ZeroClipping clipping{options_.gradient_clipping, loss_scale_.value()};
   if (options_.offload_optimizer) {
-    clip_by_number(ctx, group.host_gradient, host_norm_, options_.gradient_clipping);
+    unscale_and_clip_by_number(ctx, group.host_gradient, norm.on_host, clipping);
     set_grad(group.master(), group.host_gradient);
   } else {
     set_grad(group.master(), join_gradients(ctx, group));
     group.averaged.clear();
-    unscale_and_clip(ctx, grad_of(group.master()), global_norm_, options_.gradient_clipping);
+    unscale_and_clip(ctx, grad_of(group.master()), norm.on_device, clipping);
   }
   optimizer.step(ctx);
   if (!group.master().on_host()) {

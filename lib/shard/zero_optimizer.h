@@ -20,20 +20,30 @@ class ZeroOptimizer {
   /// The partition of each group, under the group's first parameter.
   std::vector<TrainedTensor> trained() const;
   ZeroGradients& gradients() { return *gradients_; }
+  double loss_scale() const { return loss_scale_.value(); }
   double grad_norm(Context& ctx) const { return global_norm_.defined() ? item(ctx, global_norm_) : host_norm_; }
-  /// Norm, clipping and the optimizer's step, group by group; then the parameters are gathered in place.
+  /// Norm, clipping and the optimizer's step, group by group; then the parameters are gathered in place. Where a
+  /// gradient has overflowed nothing of that.
   void step(Context& ctx, Optimizer& optimizer);
 
  private:
-  void check_overflow(Context& ctx) const;
-  Tensor norm(Context& ctx);
+  /// The norm of the gradients as they are, scaled: on the device, or with offload on the host.
+  struct ScaledNorm {
+    Tensor on_device;
+    double on_host = 0;
+  };
+
+  bool has_overflow(Context& ctx) const;
+  void drop_gradients();
+  ScaledNorm norm(Context& ctx) const;
   double offloaded_norm(Context& ctx) const;
-  void update(Context& ctx, std::size_t index, Optimizer& optimizer);
+  void update(Context& ctx, std::size_t index, const ScaledNorm& norm, Optimizer& optimizer);
   Tensor join_gradients(Context& ctx, ZeroGroup& group) const;
 
   ZeroOptions options_;
   std::vector<std::unique_ptr<ZeroGroup>> groups_;
   std::unique_ptr<ZeroGradients> gradients_;
+  ZeroLossScale loss_scale_;
   Tensor global_norm_;    ///< _global_grad_norm
   double host_norm_ = 0;  ///< the same with offload
 };

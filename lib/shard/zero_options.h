@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "memory/block.h"
+#include "shard/zero_loss_scale.h"
 #include "tensor/work.h"
 
 namespace qlp {
@@ -22,6 +23,7 @@ struct ZeroOptions {
   double gradient_clipping = 0;  ///< the most that the norm may be; 0: any
   bool clips() const { return gradient_clipping > 0; }
   bool checks_overflow = false;  ///< always under fp16
+  ZeroLossScale loss_scale;      ///< that the first step has
   bool norms_decay = false;      ///< which parameters the Trainer puts into the group with weight decay
 
   std::int64_t reduce_bucket_size = 0;  ///< elements

@@ -107,8 +107,11 @@ void Trainer::make_optimizer(Context& ctx) {
   std::vector<ParameterGroup> groups;
   for (auto* some : {&decaying, &others})
     for (auto& [mesh, group] : *some) groups.push_back(std::move(group));
+  std::vector<double> decays(groups.size(), 0.0);
+  std::fill_n(decays.begin(), decaying.size(), options_.weight_decay);
   optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
   optimizer_->set_lr(options_.learning_rate);
+  optimizer_->set_weight_decays(std::move(decays));
 }
 
 /// All but the first of each sequence.
@@ -253,6 +256,8 @@ StagePass Trainer::stage_forward(Context& ctx, std::int64_t i) {
   }
   if (pipeline.last()) {
     pass.output = scale(ctx, output.loss, 1 / static_cast<double>(pipeline.microbatches), Op::div);
+    if (ctx.kernels(pass.output)) numbers_.back().loss += item(ctx, pass.output);
+    if (scaler_) pass.output = scaler_->scale(ctx, pass.output);
     pass.logits = std::move(output.logits);
   } else {
     pass.output = std::move(output.hidden);
@@ -263,7 +268,6 @@ StagePass Trainer::stage_forward(Context& ctx, std::int64_t i) {
 
 void Trainer::stage_backward(Context& ctx, std::int64_t i, const StagePass& pass) {
   begin_phase_("micro" + std::to_string(micro_ + i + 1) + ".backward");
-  if (options_.pipeline.last() && ctx.kernels(pass.output)) numbers_.back().loss += item(ctx, pass.output);
   const Tensor gradient = options_.pipeline.last() ? Tensor() : pipeline_.receive_gradient(ctx, i);
   ctx.engine.backward(ctx, {pass.output}, {gradient});
   if (pass.input.defined()) pipeline_.send_gradient(ctx, grad_of(pass.input));
@@ -274,6 +278,7 @@ void Trainer::pipeline_step(Context& ctx) {
   const PipelineOptions& pipeline = options_.pipeline;
   runtime_.begin_micro_step(ctx, true);
   pipeline_.make(ctx, options_.micro_batch_size, options_.seq_len);
+  if (scaler_) scaler_->begin(ctx);  // gradients of all stages are those of the last one's loss, scaled
   const bool computes = ctx.kernels(total_loss_) != nullptr;
   if (computes) numbers_.emplace_back();
   const std::int64_t played = computes ? pipeline.microbatches : pipeline.played();

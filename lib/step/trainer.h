@@ -56,6 +56,7 @@ struct TrainerOptions {
   std::int64_t vocab_size = 0;
   std::int64_t rank = 0;        ///< among those that have samples of their own
   double learning_rate = 1e-3;  ///< of a run that computes
+  double weight_decay = 0;      ///< of the group that has any
   std::optional<EvaluationOptions> evaluation;
   bool evaluation_counts_items = true;       ///< the loss of evaluation is divided by a count too
   RankGroup tensor_parallel{MeshAxis::tp};   ///< ranks that share each layer, and its batch

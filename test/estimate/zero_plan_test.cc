@@ -47,6 +47,10 @@ TEST_CASE("estimate/zero_plan: fp16 scales the loss, so it looks for overflow") 
   REQUIRE(options);
   CHECK(options->module_dtype == DType::float16);
   CHECK(options->checks_overflow);
+  CHECK(options->loss_scale.value() == 65536);
+  const Zero given{.fp16 = {.loss_scale = 128}};
+  CHECK(zero_options(job, given, 0, StackProfile(job.stack))->loss_scale.value() == 128);
+  CHECK(zero_options(kLora, given, 0, StackProfile(kLora.stack))->loss_scale.value() == 1);
 }
 
 TEST_CASE("estimate/zero_plan: values that differ from the Trainer's are refused in its words") {
@@ -72,6 +76,22 @@ TEST_CASE("estimate/zero_plan: a warning where the engine casts 4-bit weights in
   CHECK(zero_warnings(job, Fsdp2{}).empty());
   job.training.bf16 = false;  // then nothing is cast
   CHECK(zero_warnings(job, Zero{}).empty());
+}
+
+TEST_CASE("estimate/zero_plan: a warning where stage 1 keeps each rank's gradients to itself") {
+  JobSpec job = small_job(small_model(Family::llama));
+  job.cluster.world_size = 2, job.dtype = DType::bfloat16;
+  const auto warns = [&](int stage) { return !zero_warnings(job, Zero{.stage = stage}).empty(); };
+  CHECK_FALSE(warns(1));
+  job.training.bf16 = false;
+  CHECK(warns(1));
+  CHECK_FALSE(warns(2));
+  job.adapter = kLora.adapter;  // whose adapters are float32
+  CHECK_FALSE(warns(1));
+  job.adapter->autocast_adapter_dtype = false;
+  CHECK(warns(1));
+  job.cluster.world_size = 1;
+  CHECK_FALSE(warns(1));
 }
 
 TEST_CASE("estimate/zero_plan: offload that stages 1 and 2 do not have is refused") {
