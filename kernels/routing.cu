@@ -46,6 +46,22 @@ __global__ void scatter_last_kernel(View out, View values, View indices, std::in
   store_at(out, item, value);
 }
 
+__global__ void gather_elements_kernel(View out, View x, const std::int64_t* rows, const std::int64_t* columns,
+                                       std::int64_t count) {
+  const std::int64_t i = this_item();
+  if (i < count) store_at(out, i, load_at<float>(x, rows[i] * x.width() + columns[i]));
+}
+
+/// A thread for each row, which looks for what is its own.
+__global__ void put_elements_kernel(View out, View values, const std::int64_t* rows, const std::int64_t* columns,
+                                    std::int64_t count) {
+  const std::int64_t row = this_item(), width = out.width();
+  if (row >= out.size[0]) return;
+  for (std::int64_t k = 0; k < width; ++k) store_at(out, row * width + k, 0.0F);
+  for (std::int64_t i = 0; i < count; ++i)
+    if (rows[i] == row) store_at(out, row * width + columns[i], load_at<float>(values, i));
+}
+
 __global__ void sort_kernel(std::int64_t* values, std::int64_t* order, const std::int64_t* x, std::int64_t n) {
   const std::int64_t i = this_item();
   __shared__ std::int64_t others[kThreads];
@@ -101,6 +117,16 @@ cudaError_t gather_last(const View& out, const View& x, const View& indices, cud
 
 cudaError_t scatter_last(const View& out, const View& values, const View& indices, cudaStream_t stream) {
   return launch_over(out.numel(), scatter_last_kernel, stream, out, values, indices, out.numel());
+}
+
+cudaError_t gather_elements(const View& out, const View& x, const std::int64_t* rows, const std::int64_t* columns,
+                            cudaStream_t stream) {
+  return launch_over(out.numel(), gather_elements_kernel, stream, out, x, rows, columns, out.numel());
+}
+
+cudaError_t put_elements(const View& out, const View& values, const std::int64_t* rows, const std::int64_t* columns,
+                         cudaStream_t stream) {
+  return launch_over(out.size[0], put_elements_kernel, stream, out, values, rows, columns, values.numel());
 }
 
 cudaError_t sort(std::int64_t* values, std::int64_t* order, const std::int64_t* x, std::int64_t n,

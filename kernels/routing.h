@@ -12,6 +12,13 @@ cudaError_t gather_last(const View& out, const View& x, const View& indices, cud
 /// out [.., n] = 0, but values [.., k] at indices [.., k].
 cudaError_t scatter_last(const View& out, const View& values, const View& indices, cudaStream_t stream);
 
+/// out [m, 1] = x [t, k] at rows [m] and columns [m].
+cudaError_t gather_elements(const View& out, const View& x, const std::int64_t* rows, const std::int64_t* columns,
+                            cudaStream_t stream);
+/// out [t, k] = 0, but values [m, 1] at rows [m] and columns [m], of which no pair comes twice.
+cudaError_t put_elements(const View& out, const View& values, const std::int64_t* rows, const std::int64_t* columns,
+                         cudaStream_t stream);
+
 /// values [n] ascending, and where in x [n] they were; equal ones stay in their order. Each finds its place by counting
 /// those that go before it: no memory beside, and n squared comparisons.
 cudaError_t sort(std::int64_t* values, std::int64_t* order, const std::int64_t* x, std::int64_t n, cudaStream_t stream);

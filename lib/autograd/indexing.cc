@@ -64,10 +64,12 @@ struct IndexElementsBackward final : Node {
   SavedTensor rows, columns;
   Shape source;
   DType dtype = DType::float32;
-  Grads backward(Context& ctx, Grads&) override {
+  Grads backward(Context& ctx, Grads& grads) override {
     const Tensor at = rows.unpack(ctx), in = columns.unpack(ctx);
     Grads out;
     out.push_back(empty(ctx, source, dtype, Op::index_put));
+    if (auto* kernels = routing_kernels(ctx, out[0]))
+      kernels->put_elements(ctx.stream, array_of(out[0]), array_of(grads[0]), array_of(at), array_of(in));
     {
       const Tensor linear = int64s(ctx, {at.numel()}, Op::index_put);
       const Tensor wrapped = int64s(ctx, {in.numel()}, Op::index_put);
@@ -224,6 +226,8 @@ Tensor index_elements(Context& ctx, const Tensor& a, const Tensor& rows, const T
     node->rows.save(ctx, rows), node->columns.save(ctx, columns);
   }
   Tensor out = empty(ctx, {rows.numel(), 1}, a.dtype(), Op::index);
+  if (auto* kernels = routing_kernels(ctx, out))
+    kernels->gather_elements(ctx.stream, array_of(out), array_of(a), array_of(rows), array_of(columns));
   set_history(out, node);
   return out;
 }
@@ -232,6 +236,8 @@ Tensor add_rows_in_place(Context& ctx, const Tensor& into, const Tensor& index, 
   const auto node = record<AddRowsBackward>(ctx, into, source);
   if (node) node->index.save(ctx, index), node->source.save(ctx, source);
   Tensor out = into.alias();
+  if (Kernels* kernels = ctx.kernels(out); kernels && index.numel() > 0)
+    kernels->scatter_add_rows(ctx.stream, array_of(out), array_of(source), array_of(index));
   set_history(out, node);
   return out;
 }

@@ -34,7 +34,6 @@ constexpr auto kWithoutMemory = std::to_array<std::string_view>({"datasets",
                                                                  "lr_*",
                                                                  "cosine_*",
                                                                  "adam_*",
-                                                                 "weight_decay",
                                                                  "warmup_*",
                                                                  "logging_steps",
                                                                  "eval_steps",
@@ -251,6 +250,7 @@ NodePtr read_axolotl(const TextNode& root, const ForeignContext& context, Findin
   file.copy("gradient_accumulation_steps", "training", "gradient_accumulation_steps");
   file.copy_or("optimizer", "training", "optimizer", "adamw_torch_fused");
   file.copy("max_grad_norm", "training", "max_grad_norm");
+  file.copy("weight_decay", "training", "weight_decay");
   if (const auto* tf32 = file.map().take("tf32"); tf32 && tf32->text != "auto") file.copy("tf32", "training", "tf32");
   read_checkpointing(file);
   read_attention(file);

@@ -20,7 +20,6 @@ constexpr auto kWithoutMemory = std::to_array<std::string_view>({"output_dir",
                                                                  "do_eval",
                                                                  "do_predict",
                                                                  "learning_rate",
-                                                                 "weight_decay",
                                                                  "adam_*",
                                                                  "num_train_epochs",
                                                                  "max_steps",
@@ -263,6 +262,7 @@ void read_trainer_keys(ForeignFile& file) {
   file.copy("gradient_accumulation_steps", "training", "gradient_accumulation_steps");
   file.copy("optim", "training", "optimizer");
   file.copy("max_grad_norm", "training", "max_grad_norm");
+  file.copy("weight_decay", "training", "weight_decay");
   file.copy("tf32", "training", "tf32");
   for (const std::string_view key : {"eval_strategy", "evaluation_strategy"}) {
     const auto when = file.map().text(key);

@@ -167,6 +167,7 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
   read_precision(map, defaults.mixed_precision, spec);
   spec.tf32 = map.boolean_or("tf32", false);
   spec.optimizer = read_optimizer(map, stack);
+  spec.weight_decay = map.number_or("weight_decay", {}, 0.0);
   spec.max_grad_norm = map.number_or("max_grad_norm", {}, 1.0);
   spec.attention = map.choice_or("attn_implementation", default_attention(family, stack), kOtherAttention);
   spec.loss = map.choice_or("loss", Loss::plain);

@@ -263,6 +263,18 @@ void CudaKernels::scatter_last(StreamId stream, const Array& out, const Array& v
   check(kernels::scatter_last(view_of(out), view_of(values), view_of(indices), streams_[stream]), "scatter_last");
 }
 
+void CudaKernels::gather_elements(StreamId stream, const Array& out, const Array& x, const Array& rows,
+                                  const Array& columns) {
+  check(kernels::gather_elements(view_of(out), view_of(x), numbers_of(rows), numbers_of(columns), streams_[stream]),
+        "gather_elements");
+}
+
+void CudaKernels::put_elements(StreamId stream, const Array& out, const Array& values, const Array& rows,
+                               const Array& columns) {
+  check(kernels::put_elements(view_of(out), view_of(values), numbers_of(rows), numbers_of(columns), streams_[stream]),
+        "put_elements");
+}
+
 void CudaKernels::sort(StreamId stream, const Array& values, const Array& order, const Array& x) {
   check(kernels::sort(integers(values), integers(order), integers(x), x.numel(), streams_[stream]), "sort");
 }

@@ -4,12 +4,13 @@
 #include "cuda/matrix_products.h"
 #include "cuda/streams.h"
 #include "tensor/kernels.h"
+#include "tensor/optimizer_kernels.h"
 #include "tensor/routing_kernels.h"
 
 namespace qlp {
 
 /// All functions throw CudaError; they return before the work is done.
-class CudaKernels final : public Kernels, public RoutingKernels {
+class CudaKernels final : public Kernels, public RoutingKernels, public OptimizerKernels {
  public:
   /// `products`: null, and the kernel of our own makes all of them. Both outlive this. `host`: for what is cast on its
   /// way to or from the host.
@@ -68,12 +69,22 @@ class CudaKernels final : public Kernels, public RoutingKernels {
   void topk(StreamId stream, const Array& values, const Array& indices, const Array& x) override;
   void gather_last(StreamId stream, const Array& out, const Array& x, const Array& indices) override;
   void scatter_last(StreamId stream, const Array& out, const Array& values, const Array& indices) override;
+  void gather_elements(StreamId stream, const Array& out, const Array& x, const Array& rows,
+                       const Array& columns) override;
+  void put_elements(StreamId stream, const Array& out, const Array& values, const Array& rows,
+                    const Array& columns) override;
   void sort(StreamId stream, const Array& values, const Array& order, const Array& x) override;
   void divide(StreamId stream, const Array& out, const Array& x, std::int64_t divisor) override;
   void count_groups(StreamId stream, const Array& counts, const Array& ends, const Array& keys) override;
   void grouped_gemm(StreamId stream, const Array& out, const Array& a, const Array& b, const Array& ends) override;
   void grouped_outer(StreamId stream, const Array& out, const Array& a, const Array& b, const Array& ends) override;
   void quantize_rows_8bit(StreamId stream, const Array& out, const Array& scales, const Array& x) override;
+
+  void update(StreamId stream, UpdateRule rule, const Array& parameter, const Array& grad,
+              const std::vector<Average>& averages, const UpdateNumbers& numbers) override;
+  void stable_adamw(StreamId stream, const Array& parameter, const Array& grad, const Array& exp_avg,
+                    const Array& exp_avg_sq, const Array& compensation, const AdamWNumbers& numbers) override;
+  std::shared_ptr<std::byte> managed_memory(std::uint64_t bytes) override;
 
  private:
   static bool on_device(const Array& array);

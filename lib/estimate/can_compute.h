@@ -2,13 +2,12 @@
 #pragma once
 
 #include "base/diagnostic.h"
-#include "estimate/verification.h"
 #include "plan/job_spec.h"
 #include "plan/sharding_plan.h"
 
 namespace qlp {
 
-/// Why this job under this plan can only be predicted so far; nothing: it computes on such a device.
-Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan, VerifyDevice device);
+/// Why this job under this plan can only be predicted so far; nothing: it computes.
+Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan);
 
 }  // namespace qlp

@@ -54,8 +54,7 @@ std::vector<std::int64_t> played_ranks(std::int64_t ranks, const std::optional<s
 }  // namespace
 
 Result<std::vector<DryRun>> run_on_cpu(const JobSpec& job, const ShardingPlan& plan, const CpuRunOptions& options) {
-  if (auto refusals = check_can_compute(job, plan, VerifyDevice::cpu); !refusals.empty())
-    return Unexpected{std::move(refusals)};
+  if (auto refusals = check_can_compute(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   const std::int64_t ranks =
       std::holds_alternative<Single>(plan) ? job.cluster.mesh.ranks_of_replica() : job.cluster.world_size;
   ThreadHub hub(ranks);

@@ -18,7 +18,7 @@ namespace {
 /// How many rows go to each expert and come for each of this rank's.
 struct ExpertCounts {
   Tensor received;                     ///< [ranks, experts of a rank]
-  std::vector<std::int64_t> of_pairs;  ///< the same on the host; none on the dry device
+  std::vector<std::int64_t> of_pairs;  ///< the same on the host; none where nothing is computed
   RowCounts rows;
 };
 
@@ -26,6 +26,14 @@ std::vector<std::int64_t> on_host(Context& ctx, const Tensor& numbers) {
   std::vector<std::int64_t> out;
   for (std::int64_t i = 0; i < numbers.numel() && ctx.kernels(numbers); ++i)
     out.push_back(static_cast<std::int64_t>(item(ctx, numbers.flat(i, 1))));
+  return out;
+}
+
+/// As many rows to each rank and from it, one more for the first ones where they do not divide.
+RowCounts even_rows(std::int64_t rows, std::int64_t ranks) {
+  RowCounts out{.received = rows, .from = {}, .to = {}};
+  for (std::int64_t rank = 0; rank < ranks; ++rank) out.to.push_back(rows / ranks + (rank < rows % ranks ? 1 : 0));
+  out.from = out.to;
   return out;
 }
 
@@ -48,10 +56,12 @@ ExpertCounts exchange_counts(Context& ctx, const Tensor& expert_ids, std::int64_
   ctx.device.synchronize();
   counts.of_pairs = on_host(ctx, counts.received);
   counts.rows.to = on_host(ctx, of_sent), counts.rows.from = on_host(ctx, of_received);
-  // Where nothing is computed, as many as go.
-  counts.rows.received = counts.of_pairs.empty()
-                             ? expert_ids.numel()
-                             : std::accumulate(counts.rows.from.begin(), counts.rows.from.end(), std::int64_t{0});
+  if (ctx.kernels(counts.received) && ctx.device.compute().answers) {
+    counts.rows.received = std::accumulate(counts.rows.from.begin(), counts.rows.from.end(), std::int64_t{0});
+    return counts;
+  }
+  counts.of_pairs.clear();
+  counts.rows = even_rows(expert_ids.numel(), group.size);
   return counts;
 }
 

@@ -1,10 +1,12 @@
 #include "nn/listed_experts.h"
 
 #include <utility>
+#include <vector>
 
 #include "autograd/indexing.h"
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
+#include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
 
@@ -17,6 +19,7 @@ ListedMoe::ListedMoe(std::string name, const RouterShape& shape, std::unique_ptr
       gate_(std::move(gate)),
       experts_(std::move(experts)),
       looks_up_(looks_up) {
+  shape_.spread = Spread::evenly_in_each_replica;
   add_child(*gate_);
   for (const auto& expert : experts_) add_child(*expert);
 }
@@ -33,6 +36,19 @@ void ListedMoe::look_up_experts(Context& ctx, const Tensor& mask) const {
   nonzero(ctx, hit, shape_.experts);
 }
 
+/// Which of its tokens' choices expert `index` is, and behind them the tokens: choice by choice.
+void ListedMoe::fill_places(Context& ctx, const Tensor& places, std::int64_t index, std::int64_t tokens) const {
+  if (!ctx.kernels(places)) return;
+  std::vector<double> columns, of_token;
+  for (std::int64_t k = 0; k < shape_.top_k; ++k)
+    for (std::int64_t token = 0; token < tokens; ++token) {
+      if ((token * shape_.top_k + k) % shape_.experts != index) continue;
+      columns.push_back(static_cast<double>(k)), of_token.push_back(static_cast<double>(token));
+    }
+  columns.insert(columns.end(), of_token.begin(), of_token.end());
+  if (!columns.empty()) upload(ctx, places, columns);
+}
+
 Tensor ListedMoe::forward(Context& ctx, const Tensor& input) {
   return call(ctx, input, [&](const Tensor& x) {
     const std::int64_t tokens = x.size(0) * x.size(1), width = x.size(2), pairs = tokens * shape_.top_k;
@@ -40,6 +56,7 @@ Tensor ListedMoe::forward(Context& ctx, const Tensor& input) {
     const Tensor logits = gate_->forward(ctx, hidden);
     const Routing routing = route(ctx, logits, shape_, hidden.dtype());
     Tensor sum = empty(ctx, hidden.shape(), hidden.dtype(), Op::zeros);
+    fill(ctx, sum, 0);
     const Tensor mask = empty(ctx, {tokens, shape_.top_k, shape_.experts}, DType::int64, Op::zeros);
     if (looks_up_) look_up_experts(ctx, mask);
     Tensor places, state, weighted;  // Python's names, which hold what the last expert left until they are given anew
@@ -50,6 +67,7 @@ Tensor ListedMoe::forward(Context& ctx, const Tensor& input) {
         if (looks_up_) own = empty(ctx, {shape_.top_k, tokens}, DType::int64, Op::index);
         const Tensor dense = empty(ctx, {shape_.top_k, tokens}, DType::int64, Op::contiguous);
         places = nonzero(ctx, dense, rows);
+        fill_places(ctx, places, i, tokens);
       }
       const Tensor columns = places.flat(0, rows), of_token = places.flat(rows, rows);
       state = index_rows(ctx, hidden, of_token);

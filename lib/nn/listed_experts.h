@@ -16,13 +16,15 @@ class ListedMoe final : public FeedForward {
   ListedMoe(std::string name, const RouterShape& shape, std::unique_ptr<LinearModule> gate,
             std::vector<std::unique_ptr<GatedMlp>> experts, bool looks_up);
   /// Tokens go to the experts evenly: of all pairs of a token and an expert each gets as many, the first ones one more
-  /// where they do not divide. What is kept for the backward pass does not depend on it, the largest expert does.
+  /// where they do not divide, in a run that computes too. What is kept for the backward pass does not depend on it,
+  /// the largest expert does.
   Tensor forward(Context& ctx, const Tensor& x) override;
 
  private:
   /// Pairs of expert `index`, of all.
   std::int64_t rows_of(std::int64_t index, std::int64_t pairs) const;
   void look_up_experts(Context& ctx, const Tensor& mask) const;
+  void fill_places(Context& ctx, const Tensor& places, std::int64_t index, std::int64_t tokens) const;
 
   RouterShape shape_;
   std::unique_ptr<LinearModule> gate_;

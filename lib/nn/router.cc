@@ -15,14 +15,14 @@ namespace qlp {
 
 namespace {
 
-/// The pairs of all replicas take the experts in turn, whatever the router says; weights are its own.
-void send_evenly(Context& ctx, const Tensor& probabilities, const TopK& best) {
+/// Whatever the router says; weights are its own.
+void send_evenly(Context& ctx, Spread spread, const Tensor& probabilities, const TopK& best) {
   auto* const kernels = routing_kernels(ctx, probabilities);
   if (!kernels) return;
   const std::int64_t pairs = best.indices.numel(), experts = probabilities.size(-1);
+  const std::int64_t first = spread == Spread::evenly ? ctx.random.replica * pairs : 0;
   std::vector<double> turns;
-  for (std::int64_t i = 0; i < pairs; ++i)
-    turns.push_back(static_cast<double>((ctx.random.replica * pairs + i) % experts));
+  for (std::int64_t i = 0; i < pairs; ++i) turns.push_back(static_cast<double>((first + i) % experts));
   upload(ctx, best.indices, turns);
   kernels->gather_last(ctx.stream, array_of(best.values), array_of(probabilities), array_of(best.indices));
 }
@@ -32,7 +32,7 @@ void send_evenly(Context& ctx, const Tensor& probabilities, const TopK& best) {
 Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape, std::optional<DType> dtype) {
   const Tensor probabilities = softmax(ctx, logits, DType::float32);
   TopK best = topk(ctx, probabilities, shape.top_k);
-  if (shape.evenly) send_evenly(ctx, probabilities, best);
+  if (shape.spread != Spread::by_router) send_evenly(ctx, shape.spread, probabilities, best);
   if (shape.normalises) {
     const Tensor sum = sum_last(ctx, best.values);
     best.values = div_in_place(ctx, best.values, sum);

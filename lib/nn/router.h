@@ -1,6 +1,7 @@
 // Which experts a token goes to, and with what weight.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -8,13 +9,15 @@
 
 namespace qlp {
 
+/// Where tokens go in a run that computes. Evenly as the dry run takes it (torchtitan moe.py,
+/// _debug_force_load_balance): the pairs of all replicas, or those of each replica, take the experts in turn.
+enum class Spread : std::uint8_t { by_router, evenly, evenly_in_each_replica };
+
 struct RouterShape {
   std::int64_t hidden = 0, experts = 0, top_k = 0;
   bool normalises = true;               ///< the weights of a token's experts sum to one
   bool weights_in_logit_dtype = false;  ///< Qwen3 casts them back; Mixtral leaves them in float32
-  /// A run that computes sends as many tokens to each expert, as the dry run takes it (torchtitan moe.py,
-  /// _debug_force_load_balance).
-  bool evenly = false;
+  Spread spread = Spread::by_router;
 };
 
 struct Routing {

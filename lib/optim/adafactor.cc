@@ -131,6 +131,7 @@ class AdafactorOptimizer final : public StatefulOptimizer<AdafactorState> {
     compute(ctx, Unary::mul, update, update, lr());
     const Tensor negative = empty_like(ctx, update, Op::neg);
     compute(ctx, Unary::neg, negative, update);
+    if (weight_decay() != 0) compute(ctx, Unary::mul, p_data_fp32, p_data_fp32, 1 - lr() * weight_decay());
     compute(ctx, Binary::add, p_data_fp32, p_data_fp32, negative);
     if (casts) copy_into(ctx, parameter, p_data_fp32);
   }

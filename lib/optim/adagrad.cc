@@ -1,4 +1,5 @@
 // torch/optim/adagrad.py, torch 2.4 to 2.14.
+#include "optim/decayed_gradients.h"
 #include "optim/optimizer_state.h"
 #include "optim/whole_gradient.h"
 
@@ -25,6 +26,7 @@ class AdagradOptimizer final : public StatefulOptimizer<AdagradState> {
     std::vector<Tensor> std, numerator;
     for (const auto& list : by_dtype(entries, [](const Entry& entry) { return entry.parameter->dtype(); })) {
       const std::vector<Tensor> parameters = parameters_of(list);
+      const std::vector<Tensor> grads = decayed_gradients(ctx, parameters, weight_decay());
       cut_gradients(ctx, parameters, 2);  // addcmul_(sum, grad, grad)
       std::vector<Tensor> roots, scaled;
       for (const auto& [parameter, state] : list) roots.push_back(empty_like(ctx, state->sum, Op::foreach_sqrt));
@@ -32,14 +34,18 @@ class AdagradOptimizer final : public StatefulOptimizer<AdagradState> {
       for (const Tensor& parameter : parameters) scaled.push_back(like_gradient(ctx, parameter, Op::foreach_mul));
       numerator = std::move(scaled);
       cut_gradients(ctx, parameters);  // of the scaled ones, in addcdiv_
-      for (std::size_t i = 0; i < list.size(); ++i) update(ctx, list[i], std[i], numerator[i]);
+      for (std::size_t i = 0; i < list.size(); ++i) update(ctx, list[i], grads[i], {std[i], numerator[i]});
     }
   }
 
-  void update(Context& ctx, const Entry& entry, const Tensor& std, const Tensor& numerator) const {
+  /// Of one parameter.
+  struct Quotient {
+    Tensor std, numerator;
+  };
+  void update(Context& ctx, const Entry& entry, const Tensor& grad, const Quotient& quotient) const {
     constexpr double kEps = 1e-10;
     const auto& [parameter, state] = entry;
-    const Tensor& grad = grad_of(*parameter);
+    const auto& [std, numerator] = quotient;
     compute(ctx, Binary::mul, numerator, grad, grad);  // addcmul_ needs no such place
     compute(ctx, Binary::add, state->sum, state->sum, numerator);
     compute(ctx, Unary::sqrt, std, state->sum);

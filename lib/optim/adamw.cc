@@ -41,7 +41,7 @@ class AdamWOptimizer final : public StatefulOptimizer<AdamWState> {
     ++state.steps;
     if (Kernels* kernels = ctx.kernels(parameter))
       kernels->adamw(ctx.stream, array_of(parameter), array_of(grad_of(parameter)), array_of(state.exp_avg),
-                     array_of(state.exp_avg_sq), {.lr = lr(), .step = state.steps});
+                     array_of(state.exp_avg_sq), {.lr = lr(), .weight_decay = weight_decay(), .step = state.steps});
   }
 
   /// _multi_tensor_adam: by dtype, the list of sqrt(exp_avg_sq) at once; all else is in place. The list of one dtype is

@@ -1,13 +1,14 @@
 // bitsandbytes/optim/optimizer.py, ademamix.py; bitsandbytes 0.43 to 0.50.
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "base/rounding.h"
 #include "optim/optimizer_state.h"
 #include "quant/codes.h"
 #include "tensor/compute.h"
-#include "tensor/reference_kernels.h"
+#include "tensor/optimizer_kernels.h"
 
 namespace qlp {
 namespace {
@@ -18,8 +19,8 @@ constexpr std::int64_t kMapSize = 256;          // values of a byte; create_dyna
 
 struct State {
   bool made = false;
-  Tensor state1, state2;                  ///< none where they are in managed memory,
-  std::vector<std::byte> paged1, paged2;  ///< which on the CPU is the process's own
+  Tensor state1, state2;                      ///< none where they are in managed memory
+  std::shared_ptr<std::byte> paged1, paged2;  ///< of a run that computes
   Tensor absmax1, absmax2;
   std::int64_t steps = 0;
 };
@@ -45,43 +46,56 @@ class BnbOptimizer final : public StatefulOptimizer<State> {
     Kernels* const kernels = ctx.kernels(parameter);
     if (!kernels) return;
     const Array weights = array_of(parameter), grad = array_of(grad_of(parameter));
-    const Array first = values_of(parameter, state.state1, state.paged1);
-    const Array second = values_of(parameter, state.state2, state.paged2);
-    const bool codes = in_8_bits(parameter);
-    const auto statistics = [&](const Tensor& absmax, const Tensor& map) {
-      return codes ? Blockwise{array_of(absmax), array_of(map), setup_.behaviour.bnb_blocksize} : Blockwise{};
-    };
-    const Blockwise of_first = statistics(state.absmax1, map1_), of_second = statistics(state.absmax2, map2_);
-    if (kind_.algorithm != Bitsandbytes::Algorithm::adamw) {
-      reference_kernels(ctx, parameter)
-          ->bnb_update(rule(), weights, grad, {first, second, of_first, of_second}, numbers(state.steps));
+    const Average first = average(parameter, state.state1, state.paged1, state.absmax1, map1_);
+    const Average second = average(parameter, state.state2, state.paged2, state.absmax2, map2_);
+    if (kind_.algorithm == Bitsandbytes::Algorithm::adamw) {
+      const AdamWNumbers adamw{.lr = lr(), .weight_decay = weight_decay(), .step = state.steps};
+      if (in_8_bits(parameter))
+        kernels->adamw_8bit(ctx.stream, weights, grad, first.values, first.codes, second.values, second.codes, adamw);
+      else
+        kernels->adamw(ctx.stream, weights, grad, first.values, second.values, adamw);
       return;
     }
-    const AdamWNumbers adamw{.lr = lr(), .step = state.steps};
-    if (codes)
-      kernels->adamw_8bit(ctx.stream, weights, grad, first, of_first, second, of_second, adamw);
-    else
-      kernels->adamw(ctx.stream, weights, grad, first, second, adamw);
+    std::vector<Average> averages{first};
+    if (kind_.algorithm == Bitsandbytes::Algorithm::ademamix) {
+      averages.push_back(behind(first, parameter.numel()));
+      averages.push_back(second), averages.back().is_signed = false;
+    }
+    optimizer_kernels(ctx, parameter)->update(ctx.stream, rule(), weights, grad, averages, numbers(state.steps));
   }
 
-  /// An average in memory of the device, or in pages; not given where the algorithm has none.
-  Array values_of(const Tensor& parameter, const Tensor& state, std::vector<std::byte>& pages) const {
-    if (state.defined() || pages.empty()) return array_of(state);
-    const DType dtype = in_8_bits(parameter) ? DType::uint8 : DType::float32;
-    return {pages.data(), dtype, parameter.shape(), parameter.strides()};
+  /// The first average of a state, in memory of the device or in pages; not given where the algorithm has none.
+  Average average(const Tensor& parameter, const Tensor& state, const std::shared_ptr<std::byte>& pages,
+                  const Tensor& absmax, const Tensor& map) const {
+    const bool codes = in_8_bits(parameter);
+    Average out;
+    std::byte* const data = state.defined() ? state.data() : pages.get();
+    if (!data) return out;
+    out.values = {data, codes ? DType::uint8 : DType::float32, parameter.shape(), parameter.strides()};
+    if (codes) out.codes = {array_of(absmax), array_of(map), setup_.behaviour.bnb_blocksize};
+    return out;
   }
 
-  BnbRule rule() const {
+  /// AdEMAMix's second average lies behind its first, and so do its maxima.
+  static Average behind(const Average& first, std::int64_t numel) {
+    Average out = first;
+    out.values.data += bytes_of(numel, first.values.dtype).count();
+    if (out.codes.code.given())
+      out.codes.absmax.data += bytes_of(ceil_div(numel, out.codes.blocksize), DType::float32).count();
+    return out;
+  }
+
+  UpdateRule rule() const {
     using Algorithm = Bitsandbytes::Algorithm;
-    return kind_.algorithm == Algorithm::lion      ? BnbRule::lion
-           : kind_.algorithm == Algorithm::rmsprop ? BnbRule::rmsprop
-                                                   : BnbRule::ademamix;
+    return kind_.algorithm == Algorithm::lion      ? UpdateRule::lion
+           : kind_.algorithm == Algorithm::rmsprop ? UpdateRule::rmsprop
+                                                   : UpdateRule::ademamix;
   }
   /// As the Trainer makes them (trainer_optimizer.py): Lion with its own betas, the others with the classes' defaults.
-  BnbNumbers numbers(std::int64_t step) const {
-    BnbNumbers numbers{.lr = lr(), .step = step};
-    constexpr double kAlpha = 0.99;  // RMSprop's
-    if (kind_.algorithm == Bitsandbytes::Algorithm::rmsprop) numbers.beta1 = kAlpha;
+  UpdateNumbers numbers(std::int64_t step) const {
+    UpdateNumbers numbers{.lr = lr(), .weight_decay = weight_decay(), .step = step};
+    constexpr double kAlpha = 0.99;
+    if (kind_.algorithm == Bitsandbytes::Algorithm::rmsprop) numbers.alpha = kAlpha;
     return numbers;
   }
 
@@ -121,11 +135,12 @@ class BnbOptimizer final : public StatefulOptimizer<State> {
   }
 
   /// get_state_buffer, _get_state_double_buffer: where pages pay off they are in managed memory.
-  Tensor buffer(Context& ctx, const Tensor& parameter, DType dtype, std::int64_t count, std::vector<std::byte>& pages) {
+  Tensor buffer(Context& ctx, const Tensor& parameter, DType dtype, std::int64_t count,
+                std::shared_ptr<std::byte>& pages) {
     if (kind_.is_paged && parameter.numel() >= kMinPagedSize) {
       const Bytes bytes = bytes_of(count * parameter.numel(), dtype);
       managed_ += bytes;
-      if (ctx.kernels(parameter)) pages.assign(bytes.count(), std::byte{0});
+      if (auto* kernels = optimizer_kernels(ctx, parameter)) pages = kernels->managed_memory(bytes.count());
       return {};
     }
     return count == 1 ? state_like(ctx, parameter, dtype) : state_of(ctx, {count, parameter.numel()}, dtype);

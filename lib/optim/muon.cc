@@ -70,7 +70,7 @@ class MuonOptimizer final : public StatefulOptimizer<MuonState> {
       if (!state->momentum_buffer.defined()) state->momentum_buffer = state_like(ctx, grad_of(*parameter));
     Tensor update;
     for (const auto& [parameter, state] : entries) {
-      constexpr double kMomentum = 0.95, kWeightDecay = 0.1;
+      constexpr double kMomentum = 0.95;
       const Tensor &grad = grad_of(*parameter), &buffer = state->momentum_buffer;
       interpolate(ctx, buffer, buffer, grad, 1 - kMomentum);
       update = empty_like(ctx, grad, Op::lerp);
@@ -78,7 +78,7 @@ class MuonOptimizer final : public StatefulOptimizer<MuonState> {
       update = orthogonalized(ctx, update);
       // _adjust_lr, "original"
       const auto rows = static_cast<double>(grad.size(0)), columns = static_cast<double>(grad.size(1));
-      compute(ctx, Unary::mul, *parameter, *parameter, 1 - lr() * kWeightDecay);
+      compute(ctx, Unary::mul, *parameter, *parameter, 1 - lr() * weight_decay());
       compute(ctx, Binary::add, *parameter, *parameter, update, -lr() * std::sqrt(std::max(1.0, rows / columns)));
     }
   }

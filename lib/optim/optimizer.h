@@ -1,6 +1,7 @@
 // Optimizers: what they keep per parameter, and what a step takes for its time.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -29,10 +30,14 @@ class Optimizer {
   /// Of the steps to come; a run that does not compute needs none.
   void set_lr(double lr) { lr_ = lr; }
   double lr() const { return lr_; }
+  /// Of each group, in their order; 0 where none is given.
+  void set_weight_decays(std::vector<double> decays) { weight_decays_ = std::move(decays); }
+  double weight_decay(std::size_t group) const { return group < weight_decays_.size() ? weight_decays_[group] : 0; }
 
  private:
   std::vector<ParameterGroup> groups_;
   double lr_ = 0;
+  std::vector<double> weight_decays_;
 };
 
 struct OptimizerSetup {

@@ -26,6 +26,7 @@ class StatefulOptimizer : public Optimizer {
       std::vector<Entry> entries;
       for (std::size_t i = 0; i < groups()[g].size(); ++i)
         if (grad_of(groups()[g][i]).defined()) entries.push_back({&groups()[g][i], &states_[g][i]});
+      group_ = g;
       if (!entries.empty()) step_group(ctx, entries);
     }
     end_step();
@@ -41,6 +42,9 @@ class StatefulOptimizer : public Optimizer {
     for (const Entry& entry : entries) parameters.push_back(*entry.parameter);
     return parameters;
   }
+  /// Of the group whose step is made.
+  std::size_t group() const { return group_; }
+  double weight_decay() const { return Optimizer::weight_decay(group_); }
   /// The parameters of one group that have a gradient.
   virtual void step_group(Context& ctx, const std::vector<Entry>& entries) = 0;
   /// The step function returns.
@@ -54,6 +58,7 @@ class StatefulOptimizer : public Optimizer {
 
  private:
   std::vector<std::vector<State>> states_;
+  std::size_t group_ = 0;
 };
 
 /// torch.zeros_like(parameter), kept.

@@ -1,4 +1,5 @@
 // torch/optim/rmsprop.py, torch 2.4 to 2.14.
+#include "optim/decayed_gradients.h"
 #include "optim/optimizer_state.h"
 #include "optim/whole_gradient.h"
 
@@ -22,18 +23,18 @@ class RmsPropOptimizer final : public StatefulOptimizer<RmsPropState> {
     cut_gradients(ctx, parameters, 2);  // addcmul_(square_avg, grad, grad)
     std::vector<Tensor> avg;
     for (const auto& list : by_dtype(entries, [](const Entry& entry) { return entry.parameter->dtype(); })) {
+      const std::vector<Tensor> grads = decayed_gradients(ctx, parameters_of(list), weight_decay());
       std::vector<Tensor> next;
       for (const Entry& entry : list) next.push_back(empty_like(ctx, entry.state->square_avg, Op::foreach_sqrt));
       avg = std::move(next);
-      for (std::size_t i = 0; i < list.size(); ++i) update(ctx, list[i], avg[i]);
+      for (std::size_t i = 0; i < list.size(); ++i) update(ctx, list[i], grads[i], avg[i]);
     }
     cut_gradients(ctx, parameters);  // addcdiv_(parameter, grad, avg)
   }
 
-  void update(Context& ctx, const Entry& entry, const Tensor& avg) const {
+  void update(Context& ctx, const Entry& entry, const Tensor& grad, const Tensor& avg) const {
     constexpr double kAlpha = 0.99, kEps = 1e-8;
     const auto& [parameter, state] = entry;
-    const Tensor& grad = grad_of(*parameter);
     compute(ctx, Binary::mul, avg, grad, grad, 1 - kAlpha);  // addcmul_ needs no such place
     compute(ctx, Unary::mul, state->square_avg, state->square_avg, kAlpha);
     compute(ctx, Binary::add, state->square_avg, state->square_avg, avg);

@@ -1,7 +1,9 @@
-// torch/optim/sgd.py: without momentum everything is in place.
+// torch/optim/sgd.py, _multi_tensor_sgd: without momentum everything is in place, but for gradients that weight decay
+// is added to.
 #include <algorithm>
 #include <iterator>
 
+#include "optim/decayed_gradients.h"
 #include "optim/optimizer_state.h"
 #include "optim/whole_gradient.h"
 #include "tensor/compute.h"
@@ -14,15 +16,19 @@ class SgdOptimizer final : public Optimizer {
   using Optimizer::Optimizer;
   void step(Context& ctx) override {
     const Scoped category(ctx.category, Category::workspace);
-    for (const ParameterGroup& group : groups()) {
-      cut_gradients(ctx, with_gradient(group));  // for add_(parameter, grad)
-      for (const Tensor& parameter : group)
-        if (const Tensor& grad = grad_of(parameter); grad.defined())
-          compute(ctx, Binary::add, parameter, parameter, grad, -lr());
+    for (std::size_t i = 0; i < groups().size(); ++i) {
+      const std::vector<Tensor> parameters = with_gradient(groups()[i]);
+      cut_gradients(ctx, parameters);  // for add_(parameter, grad)
+      for (const auto& list : by_dtype(parameters)) update(ctx, list, weight_decay(i));
     }
   }
 
  private:
+  void update(Context& ctx, const std::vector<Tensor>& parameters, double decay) const {
+    const std::vector<Tensor> decayed = decayed_gradients(ctx, parameters, decay);
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      compute(ctx, Binary::add, parameters[i], parameters[i], decayed[i], -lr());
+  }
   static std::vector<Tensor> with_gradient(const ParameterGroup& group) {
     std::vector<Tensor> parameters;
     std::ranges::copy_if(group, std::back_inserter(parameters), [](const Tensor& p) { return grad_of(p).defined(); });

@@ -1,7 +1,7 @@
 // torch-optimi 0.3, stableadamw.py: one Triton kernel after another, all in place.
 #include "optim/optimizer_state.h"
 #include "tensor/compute.h"
-#include "tensor/reference_kernels.h"
+#include "tensor/optimizer_kernels.h"
 
 namespace qlp {
 namespace {
@@ -19,9 +19,9 @@ class StableAdamWOptimizer final : public StatefulOptimizer<StableAdamWState> {
   void step_group(Context& ctx, const std::vector<Entry>& entries) override {
     for (const auto& [parameter, state] : entries) {
       if (!state->exp_avg.defined()) init_state(ctx, *parameter, *state);
-      const AdamWNumbers numbers{.lr = lr(), .step = ++state->steps};
-      if (auto* kernels = reference_kernels(ctx, *parameter))
-        kernels->stable_adamw(array_of(*parameter), array_of(grad_of(*parameter)), array_of(state->exp_avg),
+      const AdamWNumbers numbers{.lr = lr(), .weight_decay = weight_decay(), .step = ++state->steps};
+      if (auto* kernels = optimizer_kernels(ctx, *parameter))
+        kernels->stable_adamw(ctx.stream, array_of(*parameter), array_of(grad_of(*parameter)), array_of(state->exp_avg),
                               array_of(state->exp_avg_sq), array_of(state->kahan_comp), numbers);
     }
   }

@@ -2,6 +2,7 @@
 #include "optim/optimizer_state.h"
 #include "quant/codes.h"
 #include "tensor/compute.h"
+#include "tensor/optimizer_kernels.h"
 
 namespace qlp {
 namespace {
@@ -10,11 +11,11 @@ constexpr std::int64_t kBlock = 256;         // block_size of the Trainer (train
 constexpr std::int64_t kMinElements = 4096;  // _new_buffer
 
 /// One average: in few bits, with a scale for each block and the values that codes stand for, or like the parameter.
-struct Average {
+struct Buffer {
   Tensor codes, scale, qmap;
 };
 struct TorchaoState {
-  Average exp_avg, exp_avg_sq;
+  Buffer exp_avg, exp_avg_sq;
   std::int64_t steps = 0;
 };
 
@@ -38,14 +39,14 @@ class TorchaoOptimizer final : public StatefulOptimizer<TorchaoState> {
     return parameter.numel() >= kMinElements && parameter.numel() % kBlock == 0;
   }
 
-  Average new_buffer(Context& ctx, const Tensor& parameter, bool is_signed) const {
+  Buffer new_buffer(Context& ctx, const Tensor& parameter, bool is_signed) const {
     if (!is_quantized(parameter)) return {.codes = state_like(ctx, parameter), .scale = {}, .qmap = {}};
-    Average average;
+    Buffer average;
     average.codes = bits_ == 8 ? state_of(ctx, parameter.shape(), DType::uint8)
                                : state_of(ctx, {parameter.numel() / 2}, DType::uint8);
     average.scale = state_of(ctx, {parameter.numel() / kBlock}, DType::float32);
     average.qmap = state_of(ctx, {std::int64_t{1} << bits_}, DType::float32);
-    if (bits_ == 8) upload(ctx, average.qmap, dynamic_values(is_signed));
+    upload(ctx, average.qmap, bits_ == 8 ? dynamic_values(is_signed) : values_of_4_bits(is_signed));
     return average;
   }
 
@@ -57,15 +58,31 @@ class TorchaoOptimizer final : public StatefulOptimizer<TorchaoState> {
     if (bits_ == 4 && is_quantized(parameter)) pack(ctx, parameter.numel());
     Kernels* const kernels = ctx.kernels(parameter);
     if (!kernels) return;
-    const AdamWNumbers numbers{.lr = lr(), .step = state.steps};
+    const AdamWNumbers numbers{.lr = lr(), .weight_decay = weight_decay(), .step = state.steps};
     const Array weights = array_of(parameter), grad = array_of(grad_of(parameter));
     const auto &first = state.exp_avg, &second = state.exp_avg_sq;
-    if (is_quantized(parameter))
+    if (is_quantized(parameter) && bits_ == 4)
+      optimizer_kernels(ctx, parameter)
+          ->update(ctx.stream, UpdateRule::adamw, weights, grad, {packed(first), packed(second)},
+                   {.lr = lr(), .weight_decay = weight_decay(), .step = state.steps});
+    else if (is_quantized(parameter))
       kernels->adamw_8bit(ctx.stream, weights, grad, array_of(first.codes),
                           {array_of(first.scale), array_of(first.qmap), kBlock}, array_of(second.codes),
                           {array_of(second.scale), array_of(second.qmap), kBlock}, numbers);
     else
       kernels->adamw(ctx.stream, weights, grad, array_of(first.codes), array_of(second.codes), numbers);
+  }
+
+  static Average packed(const Buffer& buffer) {
+    return {.values = array_of(buffer.codes), .codes = {array_of(buffer.scale), array_of(buffer.qmap), kBlock}};
+  }
+
+  /// get_qmap_signed, get_qmap_unsigned: of the latter no value is 0.
+  static std::vector<double> values_of_4_bits(bool is_signed) {
+    if (is_signed) return dynamic_values_of_4_bits();
+    std::vector<double> values;
+    for (int i = 1; i <= 16; ++i) values.push_back(i / 16.0);
+    return values;
   }
 
   /// Of both averages the scales, the scaled values in float32, and the codes in int64.

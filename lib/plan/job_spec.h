@@ -47,6 +47,7 @@ struct TrainingSpec {
   bool mixed_precision() const { return bf16 || fp16; }
   DType autocast_dtype() const { return fp16 ? DType::float16 : DType::bfloat16; }
   NamedOptimizer optimizer{};
+  double weight_decay = 0;     ///< of all but biases and norms
   double max_grad_norm = 1.0;  ///< 0: no clipping
   Attention attention = Attention::sdpa;
   Loss loss = Loss::plain;

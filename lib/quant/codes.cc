@@ -31,12 +31,14 @@ std::vector<double> fp4_values() {
   return values;
 }
 
-std::vector<double> dynamic_values(bool is_signed) {
-  constexpr int kExponentBits = 7, kBits = 8;
+namespace {
+
+/// create_dynamic_map, without what fills it up.
+std::vector<double> decades(int exponent_bits, bool is_signed) {
   std::vector<double> values;
-  for (int i = 0; i < kExponentBits; ++i) {
+  for (int i = 0; i < exponent_bits; ++i) {
     const int means = 1 << (is_signed ? i : i + 1);  // between as many and one bounds from 0.1 to 1
-    const double decade = std::pow(10.0, i - kExponentBits + 1);
+    const double decade = std::pow(10.0, i - exponent_bits + 1);
     for (int j = 0; j < means; ++j) {
       const double mean = 0.1 + 0.9 * (j + 0.5) / means;
       values.push_back(decade * mean);
@@ -44,7 +46,22 @@ std::vector<double> dynamic_values(bool is_signed) {
     }
   }
   values.push_back(0), values.push_back(1);
+  return values;
+}
+
+}  // namespace
+
+std::vector<double> dynamic_values(bool is_signed) {
+  constexpr int kExponentBits = 7, kBits = 8;
+  std::vector<double> values = decades(kExponentBits, is_signed);
   values.resize(std::size_t{1} << kBits, 0.0);
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+std::vector<double> dynamic_values_of_4_bits() {
+  constexpr int kExponentBits = 3;
+  std::vector<double> values = decades(kExponentBits, true);
   std::sort(values.begin(), values.end());
   return values;
 }

@@ -11,5 +11,7 @@ std::vector<double> nf4_values();
 std::vector<double> fp4_values();
 /// 256 values in ascending order: up to seven decades, each with twice as many values as the one below it.
 std::vector<double> dynamic_values(bool is_signed);
+/// 16 of them with signs, of three decades (torchao optim/quant_utils.py, create_dynamic_map(True, 3, 4)).
+std::vector<double> dynamic_values_of_4_bits();
 
 }  // namespace qlp

@@ -110,6 +110,7 @@ Json training_json(const TrainingSpec& training) {
                                : training.fp16 ? "fp16"
                                                : "no"},
            {"optimizer", training.optimizer.name},
+           {"weight_decay", training.weight_decay},
            {"max_grad_norm", training.max_grad_norm},
            {"attn_implementation", name_of(training.attention)},
            {"loss", name_of(training.loss)},

@@ -116,6 +116,7 @@ std::string_view job_schema() {
             "mixed_precision": {"enum": ["bf16", "fp16", "no"]},
             "tf32": {"type": "boolean"},
             "optimizer": {"type": "string"},
+            "weight_decay": {"type": "number"},
             "max_grad_norm": {"type": "number"},
             "attn_implementation": {"type": "string"},
             "loss": {"type": "string"},

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "tensor/kernels.h"
-#include "tensor/reference_kernels.h"
+#include "tensor/optimizer_kernels.h"
 #include "tensor/routing_kernels.h"
 
 namespace qlp {
 
-class CpuKernels final : public Kernels, public RoutingKernels, public ReferenceKernels {
+class CpuKernels final : public Kernels, public RoutingKernels, public OptimizerKernels {
  public:
   // cpu_fill.cc
   void fill(StreamId stream, const Array& out, double value) override;
@@ -71,18 +71,23 @@ class CpuKernels final : public Kernels, public RoutingKernels, public Reference
   void topk(StreamId stream, const Array& values, const Array& indices, const Array& x) override;
   void gather_last(StreamId stream, const Array& out, const Array& x, const Array& indices) override;
   void scatter_last(StreamId stream, const Array& out, const Array& values, const Array& indices) override;
+  void gather_elements(StreamId stream, const Array& out, const Array& x, const Array& rows,
+                       const Array& columns) override;
+  void put_elements(StreamId stream, const Array& out, const Array& values, const Array& rows,
+                    const Array& columns) override;
   void sort(StreamId stream, const Array& values, const Array& order, const Array& x) override;
   void divide(StreamId stream, const Array& out, const Array& x, std::int64_t divisor) override;
   void count_groups(StreamId stream, const Array& counts, const Array& ends, const Array& keys) override;
   void grouped_gemm(StreamId stream, const Array& out, const Array& a, const Array& b, const Array& ends) override;
   void grouped_outer(StreamId stream, const Array& out, const Array& a, const Array& b, const Array& ends) override;
   void quantize_rows_8bit(StreamId stream, const Array& out, const Array& scales, const Array& x) override;
-  // cpu_bnb.cc
-  void bnb_update(BnbRule rule, const Array& parameter, const Array& grad, const BnbState& state,
-                  const BnbNumbers& numbers) override;
+  // cpu_averages.cc
+  void update(StreamId stream, UpdateRule rule, const Array& parameter, const Array& grad,
+              const std::vector<Average>& averages, const UpdateNumbers& numbers) override;
+  std::shared_ptr<std::byte> managed_memory(std::uint64_t bytes) override;
   // cpu_optimizer.cc
-  void stable_adamw(const Array& parameter, const Array& grad, const Array& exp_avg, const Array& exp_avg_sq,
-                    const Array& compensation, const AdamWNumbers& numbers) override;
+  void stable_adamw(StreamId stream, const Array& parameter, const Array& grad, const Array& exp_avg,
+                    const Array& exp_avg_sq, const Array& compensation, const AdamWNumbers& numbers) override;
 };
 
 }  // namespace qlp

@@ -67,8 +67,8 @@ void CpuKernels::adamw_8bit(StreamId, const Array& parameter, const Array& grad,
 }
 
 /// optimi/stableadamw.py: the rate falls where gradients are larger than their averages say.
-void CpuKernels::stable_adamw(const Array& parameter, const Array& grad, const Array& exp_avg, const Array& exp_avg_sq,
-                              const Array& compensation, const AdamWNumbers& numbers) {
+void CpuKernels::stable_adamw(StreamId, const Array& parameter, const Array& grad, const Array& exp_avg,
+                              const Array& exp_avg_sq, const Array& compensation, const AdamWNumbers& numbers) {
   require_same_layout(parameter, grad);
   const auto step = static_cast<double>(numbers.step);
   const auto without_bias = [step](double beta) {
@@ -87,12 +87,13 @@ void CpuKernels::stable_adamw(const Array& parameter, const Array& grad, const A
   const bool compensates = compensation.dtype == parameter.dtype;
   for (std::int64_t i = 0; i < parameter.numel(); ++i) {
     const Cell p = cell(parameter, i);
+    const double before = p.value * (1 - rate * numbers.weight_decay);
     double update = -rate * cell(exp_avg, i).value / (std::sqrt(cell(exp_avg_sq, i).value) + numbers.eps);
     if (compensates) update += cell(compensation, i).value;
-    store_number(p.at, p.dtype, p.value + update);
+    store_number(p.at, p.dtype, before + update);
     if (!compensates) continue;
     const Cell lost = cell(compensation, i);
-    store_number(lost.at, lost.dtype, update + (p.value - cell(parameter, i).value));
+    store_number(lost.at, lost.dtype, update + (before - cell(parameter, i).value));
   }
 }
 

@@ -98,6 +98,25 @@ void CpuKernels::scatter_last(StreamId, const Array& out, const Array& values, c
   store(out, all);
 }
 
+void CpuKernels::gather_elements(StreamId, const Array& out, const Array& x, const Array& rows, const Array& columns) {
+  const std::vector<double> all = elements<double>(x);
+  const auto row = elements<std::int64_t>(rows), column = elements<std::int64_t>(columns);
+  std::vector<double> picked;
+  for (std::size_t i = 0; i < row.size(); ++i)
+    picked.push_back(all.at(static_cast<std::size_t>(row[i] * x.size(-1) + column[i])));
+  store(out, picked);
+}
+
+void CpuKernels::put_elements(StreamId, const Array& out, const Array& values, const Array& rows,
+                              const Array& columns) {
+  const std::vector<double> from = elements<double>(values);
+  const auto row = elements<std::int64_t>(rows), column = elements<std::int64_t>(columns);
+  std::vector<double> all(static_cast<std::size_t>(out.numel()), 0.0);
+  for (std::size_t i = 0; i < from.size(); ++i)
+    all.at(static_cast<std::size_t>(row[i] * out.size(-1) + column[i])) = from[i];
+  store(out, all);
+}
+
 void CpuKernels::sort(StreamId, const Array& values, const Array& order, const Array& x) {
   const std::vector<std::int64_t> keys = elements<std::int64_t>(x);
   std::vector<std::int64_t> places(keys.size()), sorted;

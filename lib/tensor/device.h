@@ -35,6 +35,7 @@ struct Compute {
   Kernels* host_kernels = nullptr;       ///< for tensors in host memory
   Communicator* communicator = nullptr;  ///< none: this rank is alone
   bool poisons = false;                  ///< memory without an owner is overwritten, so that its use shows
+  bool answers = true;                   ///< what is read back was computed; a GPU that keeps books only has zeros
   Streams* streams = nullptr;            ///< none: work is done when its call returns
 };
 

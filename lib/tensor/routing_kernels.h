@@ -23,6 +23,12 @@ class RoutingKernels {
   virtual void gather_last(StreamId stream, const Array& out, const Array& x, const Array& indices) = 0;
   /// out [.., n] = 0, but values [.., k] at indices [.., k].
   virtual void scatter_last(StreamId stream, const Array& out, const Array& values, const Array& indices) = 0;
+  /// out [m, 1] = x [t, k] at rows [m] and columns [m].
+  virtual void gather_elements(StreamId stream, const Array& out, const Array& x, const Array& rows,
+                               const Array& columns) = 0;
+  /// out [t, k] = 0, but values [m, 1] at rows [m] and columns [m], of which no pair comes twice.
+  virtual void put_elements(StreamId stream, const Array& out, const Array& values, const Array& rows,
+                            const Array& columns) = 0;
   /// values [n] ascending, and where in x [n] they were; equal ones stay in their order. All of int64.
   virtual void sort(StreamId stream, const Array& values, const Array& order, const Array& x) = 0;
   /// out = x / divisor, without what is left over. Both of int64.

@@ -107,6 +107,7 @@ class Training:
             "bf16": precision == "bf16",
             "fp16": precision == "fp16",
             "optim": "adamw_torch" if self.own_optimizer else optimizer,
+            "weight_decay": section.take("weight_decay", 0.0),
             "max_grad_norm": section.take("max_grad_norm"),
             "use_liger_kernel": loss == "liger",
         }

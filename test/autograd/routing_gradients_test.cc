@@ -5,7 +5,6 @@
 #include "autograd/indexing.h"
 #include "autograd/pointwise.h"
 #include "tensor/cpu_device.h"
-#include "tensor/reference_kernels.h"
 
 namespace qlp {
 namespace {
@@ -32,6 +31,17 @@ TEST_CASE("autograd/routing_gradients: rows picked, weighed and summed") {
         return index_rows(c, x[0], cpu.tensor({6}, {2, 0, 2, 3, 3, 2}, DType::int64));
       },
       {{4, 3}});
+  check(
+      [](Context& c, CpuDevice& cpu, const Leaves& x) {
+        return index_elements(c, x[0], cpu.tensor({3}, {3, 0, 2}, DType::int64),
+                              cpu.tensor({3}, {1, 0, 1}, DType::int64));
+      },
+      {{4, 2}});
+  check(
+      [](Context& c, CpuDevice& cpu, const Leaves& x) {
+        return add_rows_in_place(c, clone(c, x[0]), cpu.tensor({3}, {3, 0, 2}, DType::int64), x[1]);
+      },
+      {{4, 2}, {3, 2}});
   check([](Context& c, CpuDevice&, const Leaves& x) { return sum_middle(c, x[0]); }, {{4, 3, 5}});
   check([](Context& c, CpuDevice&, const Leaves& x) { return sum_last(c, x[0]); }, {{4, 3}});
   check([](Context& c, CpuDevice&, const Leaves& x) { return div_in_place(c, clone(c, x[0]), x[1]); },

@@ -40,6 +40,19 @@ TEST_CASE("estimate/computed_models: mixtures of experts, whole and in parts") {
   }
 }
 
+TEST_CASE("estimate/computed_models: experts that run one by one, as transformers 4 has them") {
+  for (const Family family : kMixtures) {
+    JobSpec job = float_job(small_job(small_model(family)));
+    job.stack.transformers = {4, 57, 1};
+    job.model.experts->num_experts = 4, job.model.experts->num_experts_per_tok = 2;  // of which tokens are a multiple
+    test::check_same_peaks(job, Single{}, compute_run(job, Single{}, kLr).ranks.front(), 0);
+    job.cluster.world_size = 2;
+    for (const ShardingPlan& plan : std::initializer_list<ShardingPlan>{
+             Ddp{}, Fsdp2{}, Zero{.stage = 3, .reduce_bucket_size = 20000, .stage3_param_persistence_threshold = 200}})
+      test::check_equals_one_rank(job, plan, {.replicas = 2, .lr = 0.2});
+  }
+}
+
 TEST_CASE("estimate/computed_models: adapters of experts learn") {
   for (const Family family : kMixtures) {
     JobSpec job = small_lora_job(small_model(family));

@@ -32,6 +32,20 @@ TEST_CASE("kernels/routing: values at places of each row, and back") {
                 {&x}, 0);
 }
 
+TEST_CASE("kernels/routing: single elements, and back to their places") {
+  Bench bench;
+  for (const DType dtype : kFloats) {
+    Twin x(dtype, {300, 3}), picked(dtype, {4, 1}), rows(DType::int64, {4}), columns(DType::int64, {4});
+    bench.randomize(x), bench.set(rows, {299, 0, 7, 255}), bench.set(columns, {0, 2, 1, 0});
+    bench.compare(
+        [&](Kernels& on, const auto& at) { routing(on).gather_elements(0, at(picked), at(x), at(rows), at(columns)); },
+        {&picked}, 0);
+    bench.compare(
+        [&](Kernels& on, const auto& at) { routing(on).put_elements(0, at(x), at(picked), at(rows), at(columns)); },
+        {&x}, 0);
+  }
+}
+
 TEST_CASE("kernels/routing: pairs are sorted by expert, in their order") {
   Bench bench;
   for (const std::int64_t n : {1, 255, 256, 600}) {

@@ -1,7 +1,10 @@
-// What parameters become in two steps, against the libraries' own classes on the same numbers: torch 2.14.1,
+// What parameters become in a few steps, against the libraries' own classes on the same numbers: torch 2.14.1,
 // transformers 5.24.0 (Adafactor as the Trainer makes it), schedulefree 1.4.1, bitsandbytes 0.50.2 (the classes of
-// bnb.optim on the CPU, in 32 bits), torch-optimi 0.3.3.
+// bnb.optim on the CPU, in 32 bits), torch-optimi 0.3.3, torchao 0.18 (single_param_adam, not
+// compiled).
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -13,29 +16,36 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-/// Two steps at a rate of 0.1.
-Numbers after_two_steps(const OptimizerKind& kind, const Shape& shape, const Numbers& values, const Numbers& grad) {
+struct Steps {
+  int count = 2;
+  double weight_decay = 0;
+};
+
+/// At a rate of 0.1, with two gradients in turn.
+Numbers after_steps(const OptimizerKind& kind, const Shape& shape, const Numbers& values, const Numbers& grad,
+                    const Steps& steps = {}) {
   test::CpuDevice cpu;
   const Scoped no_grad(cpu.ctx.grad_enabled, false);
   const Tensor parameter = cpu.tensor(shape, values, DType::float32);
   const auto optimizer = make_optimizer(cpu.ctx, kind, {{parameter}});
   optimizer->set_lr(0.1);
-  for (const bool first : {true, false}) {
+  optimizer->set_weight_decays({steps.weight_decay});
+  for (int step = 0; step < steps.count; ++step) {
     Numbers next = grad;
-    for (double& g : next) g = first ? g : 0.1 - g / 2;
+    for (double& g : next) g = step % 2 == 0 ? g : 0.1 - g / 2;
     set_grad(parameter, cpu.tensor(shape, next, DType::float32));
     optimizer->step(cpu.ctx);
   }
   return cpu.numbers(parameter);
 }
 
-void check(const OptimizerKind& kind, const Numbers& expected, double tolerance = 1e-6) {
+void check(const OptimizerKind& kind, const Numbers& expected, double tolerance = 1e-6, const Steps& steps = {}) {
   const Numbers values{1, -2, 0.5, 0.25, -0.75, 3}, grad{0.5, -0.25, 0.125, -1, 2, 0.75};
   const bool matrix = expected.size() == 6;
   const auto count = static_cast<std::ptrdiff_t>(expected.size());
   const Numbers updated =
-      after_two_steps(kind, matrix ? Shape{2, 3} : Shape{3}, Numbers(values.begin(), values.begin() + count),
-                      Numbers(grad.begin(), grad.begin() + count));
+      after_steps(kind, matrix ? Shape{2, 3} : Shape{3}, Numbers(values.begin(), values.begin() + count),
+                  Numbers(grad.begin(), grad.begin() + count), steps);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     CAPTURE(i);
     CHECK(updated[i] == doctest::Approx(expected[i]).epsilon(tolerance));
@@ -50,7 +60,8 @@ TEST_CASE("optim/updates: parameters become what the libraries make of them") {
   check(Adafactor{}, {0.9010711, -2.0160964, 0.4072866, 0.262386, -0.7806354, 2.9603243});
   check(Adafactor{}, {0.9434216, -1.995353, 0.3565784});
   constexpr double kInBfloat16 = 0.01;  // where its products are
-  check(Muon{}, {0.9024516, -2.0566719, 0.3882883, 0.1755113, -0.7567157, 2.8951046}, kInBfloat16);
+  check(Muon{}, {0.9024516, -2.0566719, 0.3882883, 0.1755113, -0.7567157, 2.8951046}, kInBfloat16,
+        {.weight_decay = 0.1});  // as the class has it
   check(ScheduleFree{}, {0.9223551, -1.9520346, 0.3776449, 0.3099769, -0.8180758, 2.9267819});
   using Algorithm = Bitsandbytes::Algorithm;
   check(Bitsandbytes{Algorithm::lion}, {1, -2, 0.3, 0.25, -0.75, 3});
@@ -58,6 +69,38 @@ TEST_CASE("optim/updates: parameters become what the libraries make of them") {
   check(Bitsandbytes{Algorithm::ademamix}, {0.8571178, -1.8999448, 0.3142923, 0.369224, -0.8806349, 2.8626301});
   check(StableAdamW{}, {0.8572151, -1.9, 0.3144303, 0.3691498, -0.8805495, 2.8627222});
   check(ScheduleFree{ScheduleFree::Base::sgd}, {0.95825, -1.987375, 0.4854375, 0.317, -0.9005, 2.940125});
+}
+
+TEST_CASE("optim/updates: weight decay, of the parameter or of its gradient") {
+  const auto decays = [](const OptimizerKind& kind, const Numbers& expected) {
+    check(kind, expected, 1e-6, {.weight_decay = 0.1});
+  };
+  decays(AdamW{}, {0.8383152, -1.8612, 0.3054803, 0.3631748, -0.8646244, 2.8040223});
+  decays(Sgd{}, {0.9456, -1.95795, 0.473925, 0.284025, -0.843075, 2.8935499});
+  decays(Adagrad{}, {0.9099504, -1.9077543, 0.3595074, 0.2954257, -0.8044482, 2.8985717});
+  decays(RmsProp{}, {0.2436852, -1.2688951, -0.4283957, 0.6513667, -1.2605639, 2.0716043});
+  decays(Adafactor{}, {0.8828923, -1.9767737, 0.3979694, 0.256575, -0.7647828, 2.9015462});
+  decays(ScheduleFree{}, {0.9074601, -1.9216946, 0.3704724, 0.3055657, -0.8059421, 2.8809967});
+  decays(ScheduleFree{ScheduleFree::Base::sgd}, {0.94308, -1.9566226, 0.4777837, 0.3125888, -0.8878163, 2.8942025});
+}
+
+TEST_CASE("optim/updates: schedule-free RAdam trains nothing until it trusts its variance") {
+  const ScheduleFree radam{ScheduleFree::Base::radam};
+  check(radam, {1, -2, 0.5, 0.25, -0.75, 3}, 1e-12, {.count = 4});
+  check(radam, {0.9978293, -1.9981991, 0.4978293, 0.252007, -0.7520978, 2.997859}, 1e-6, {.count = 5});
+  check(radam, {0.9963956, -1.9996448, 0.4929398, 0.2518121, -0.7526739, 2.9968159}, 1e-6, {.count = 8});
+  check(radam, {0.9955523, -1.9979556, 0.4925196, 0.2515997, -0.7520388, 2.9942825}, 1e-6,
+        {.count = 8, .weight_decay = 0.1});
+}
+
+TEST_CASE("optim/updates: averages of 4 bits, two in a byte") {
+  Numbers values, grad;
+  for (int i = 0; i < 4096; ++i) values.push_back(std::sin(0.7 * i)), grad.push_back(0.3 * std::sin(1.1 * i));
+  const Numbers updated = after_steps(Torchao{4}, {4096}, values, grad);
+  const std::vector<std::pair<std::size_t, double>> expected{{0, -0.0595413},  {1, 0.4879538},   {2, 0.8171825},
+                                                             {3, 0.9290983},   {100, 0.8180228}, {1000, 0.3589403},
+                                                             {4095, 1.0603592}};
+  for (const auto& [i, value] : expected) CHECK(updated[i] == doctest::Approx(value).epsilon(1e-4));
 }
 
 TEST_CASE("optim/updates: averages in pages are as good as any, in codes they are near") {
@@ -72,7 +115,7 @@ TEST_CASE("optim/updates: averages in pages are as good as any, in codes they ar
   for (const auto algorithm : {Algorithm::adamw, Algorithm::lion, Algorithm::rmsprop, Algorithm::ademamix}) {
     CAPTURE(static_cast<int>(algorithm));
     const auto after = [&](int bits, bool paged) {
-      return after_two_steps(Bitsandbytes{algorithm, bits, paged}, {kCount}, values, grad);
+      return after_steps(Bitsandbytes{algorithm, bits, paged}, {kCount}, values, grad);
     };
     const Numbers whole = after(32, false), codes = after(8, false);
     CHECK(after(32, true) == whole);

@@ -19,6 +19,7 @@ constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
 
 const char* cudaGetErrorString(cudaError_t status);
 cudaError_t cudaMalloc(void** data, std::size_t bytes);
+cudaError_t cudaMallocManaged(void** data, std::size_t bytes);
 cudaError_t cudaFree(void* data);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream);

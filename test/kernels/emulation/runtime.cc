@@ -28,6 +28,8 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
   return cudaSuccess;
 }
 
+cudaError_t cudaMallocManaged(void** data, std::size_t bytes) { return cudaMalloc(data, bytes); }
+
 cudaError_t cudaFree(void* data) {
   device_memory().erase(static_cast<std::byte*>(data));
   std::free(data);
