@@ -43,11 +43,11 @@ NamedPlan plan_to_verify(const VerifyArguments& arguments, const JobSpec& job) {
   const Report all = estimate(job);
   const std::vector<const PlanReport*> ranked = best_first(all);
   const auto computed = std::ranges::find_if(ranked, [&](const PlanReport* report) {
-    return report->applicable() && check_can_compute(job, report->plan.plan, arguments.device).empty();
+    return report->applicable() && check_can_compute(job, report->plan.plan).empty();
   });
   if (computed == ranked.end()) return ranked.front()->plan;
   for (auto better = ranked.begin(); better != computed && (*better)->applicable(); ++better)
-    log_warning("plan " + (*better)->plan.name + " ranks higher and cannot be run yet (--plan " + (*better)->plan.name +
+    log_warning("plan " + (*better)->plan.name + " ranks higher and cannot be run (--plan " + (*better)->plan.name +
                 " says why)");
   return (*computed)->plan;
 }

@@ -78,6 +78,15 @@ void add_phases(std::vector<ComparedFigure>& out, const RankMeasurement& measure
   for (; theirs != end; ++theirs) add_phase(out, nullptr, &*theirs);
 }
 
+/// Its own books, as what the device holds of it is CUDA's to choose.
+void add_managed(std::vector<ComparedFigure>& out, const RankMeasurement& measured, const RankPrediction& predicted) {
+  const auto paged = std::ranges::find(predicted.outside, true, &OutsideTerm::managed);
+  if (paged == predicted.outside.end() && measured.managed_state == Bytes{}) return;
+  const bool none = paged == predicted.outside.end();
+  out.push_back({none ? "paged_optimizer_state" : paged->name, "peak", measured.managed_state,
+                 none ? Bytes{} : paged->bytes, "what was asked of cudaMallocManaged, or on the CPU of the process"});
+}
+
 /// The predicted term of that name, none where there is none.
 std::optional<Bytes> term(const std::vector<OutsideTerm>& outside, std::string_view name) {
   const auto found = std::ranges::find(outside, name, &OutsideTerm::name);
@@ -116,6 +125,7 @@ std::vector<ComparedFigure> compare(const RankMeasurement& measured, const RankP
   add_ledger(out, "training_peak", "", peak_of(measured.phases, true), report.training_peak.figures);
   add_ledger(out, "end", "", end, report.persistent);
   add_phases(out, measured, report);
+  add_managed(out, measured, predicted);
   if (!measured.readings.empty()) add_device(out, measured, predicted, options);
   return out;
 }

@@ -9,6 +9,7 @@
 #include "estimate/ledger.h"
 #include "estimate/outside_terms.h"
 #include "memory/out_of_memory.h"
+#include "shard/zero_loss_scale.h"
 #include "verify/measure.h"
 
 namespace qlp {
@@ -52,6 +53,8 @@ void record_failure(Records& records, std::int64_t rank, const std::exception_pt
     records.fail(rank, RankEnd::out_of_memory, error.what());
   } catch (const std::bad_alloc&) {
     records.fail(rank, RankEnd::out_of_memory, "the host has no memory left");
+  } catch (const TrainingStopped& error) {
+    records.fail(rank, RankEnd::refused, error.what());
   } catch (...) {  // run_on_cpu throws it again
   }
 }
@@ -94,6 +97,7 @@ SupervisedRun run_cpu_ranks(const VerifyRequest& request, const std::function<vo
     }
   } catch (const OutOfMemory&) {  // is in the record of its rank
   } catch (const std::bad_alloc&) {
+  } catch (const TrainingStopped&) {
   }
   return {.ranks = std::move(records.all()), .interrupted = false};
 }

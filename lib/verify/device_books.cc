@@ -1,6 +1,7 @@
 #include "verify/device_books.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace qlp {
 namespace {
@@ -22,7 +23,7 @@ DeviceBooks device_books(const RankMeasurement& measured) {
     return r.by_process.has_value() || r.point == reading_point::kSampledPeak;
   });
   const Bytes others = measured.device.used_by_others.value_or(Bytes{});
-  Bytes before;
+  Bytes before, pages = measured.managed_state;  // as far as they have not been seen on the device
   for (const DeviceReading& reading : measured.readings) {
     if (reading.point == reading_point::kSampledPeak) {
       books.device_used = reading.used;
@@ -35,8 +36,10 @@ DeviceBooks device_books(const RankMeasurement& measured) {
       books.context += grown;
     else if (reading.point == reading_point::kNccl || reading.point == reading_point::kFirstCollective)
       books.nccl += grown;
-    else
+    else if (reading.point == reading_point::kCublas)
       books.libraries += grown;
+    else
+      books.libraries += growth(std::exchange(pages, growth(grown, pages)), grown);
     if (reading.point == reading_point::kCublas) books.cublas += grown;
     before = std::max(before, now);
     books.source = by_process ? "NVML, of this process" : reading.source + ", less what others held before the run";

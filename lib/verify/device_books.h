@@ -22,7 +22,7 @@ struct DeviceBooks {
   Bytes context;
   Bytes cublas;
   Bytes nccl;
-  Bytes libraries;                   ///< cuBLAS and whatever else grew beside the allocator while steps ran
+  Bytes libraries;                   ///< cuBLAS and whatever else but managed memory grew while steps ran
   std::optional<Bytes> device_used;  ///< at the sampled peak, other processes included
   std::string source;                ///< of the terms
   std::string peak_source;

@@ -11,6 +11,7 @@
 #include "estimate/outside_terms.h"
 #include "memory/out_of_memory.h"
 #include "shard/loopback_communicator.h"
+#include "shard/zero_loss_scale.h"
 #include "tensor/cpu_kernels.h"
 #include "tensor/streams.h"
 #include "verify/counted_segments.h"
@@ -69,6 +70,8 @@ class GpuRank {
     const auto events =
         request_.device == VerifyDevice::null ? EventPolicy::ready_at_once : EventPolicy::at_synchronize;
     Machine machine{.source = &*segments_, .compute = gpu_->compute(), .events = events};
+    machine.even_routing = job.cluster.mesh.ep > 1;  // as predicted
+    machine.compute.answers = request_.device != VerifyDevice::null;
     if (loopback_) machine.compute.communicator = &*loopback_;
     machine.on_phase = [this](const std::string& phase) { begin(phase); };
     PeakSampler sampler([this] { return gpu_->memory().used; }, std::chrono::milliseconds{1});
@@ -183,7 +186,7 @@ bool run_gpu_rank(const VerifyRequest& request, const GpuRankOptions& options, R
   };
   try {
     if (!channel.tell(RankHello{options.rank})) return false;
-    const Diagnostics refusals = check_can_compute(request.job, request.plan.plan, request.device);
+    const Diagnostics refusals = check_can_compute(request.job, request.plan.plan);
     if (!refusals.empty()) throw refusals;
     return channel.tell(GpuRank(request, options, channel).run());
   } catch (const LauncherGone&) {
@@ -196,6 +199,8 @@ bool run_gpu_rank(const VerifyRequest& request, const GpuRankOptions& options, R
     return fail(RankEnd::out_of_memory, error.what());
   } catch (const std::bad_alloc&) {
     return fail(RankEnd::out_of_memory, "the host has no memory left");
+  } catch (const TrainingStopped& error) {
+    return fail(RankEnd::refused, error.what());
   } catch (const CommunicatorFailure& error) {
     return fail(RankEnd::communicator_failed, error.what());
   } catch (const GpuFailure& error) {

@@ -52,6 +52,7 @@ struct RankMeasurement {
   std::vector<MeasuredPhase> phases;
   std::vector<DeviceReading> readings;
   std::vector<MeasuredCommunicator> communicators;
+  Bytes managed_state;  ///< of the optimizer, in memory that CUDA moves between GPU and host
   std::vector<double> losses;
   std::vector<double> gradient_norms;
   friend bool operator==(const RankMeasurement&, const RankMeasurement&) = default;

@@ -66,11 +66,9 @@ Json json_of(const MeasuredDevice& device) {
 }
 
 Json json_of(const RankMeasurement& measured) {
-  Json out{{"type", "measurement"},
-           {"device", json_of(measured.device)},
-           {"phases", Json::array()},
-           {"readings", Json::array()},
-           {"communicators", Json::array()}};
+  Json out{{"type", "measurement"},          {"device", json_of(measured.device)},
+           {"phases", Json::array()},        {"readings", Json::array()},
+           {"communicators", Json::array()}, {"managed_state", measured.managed_state.count()}};
   for (const MeasuredPhase& phase : measured.phases)
     out["phases"].push_back({{"name", phase.name}, {"peak", json_of(phase.peak)}, {"held", json_of(phase.held)}});
   for (const DeviceReading& reading : measured.readings) {
@@ -116,6 +114,7 @@ RankMeasurement measurement_of(const Json& json) {
                             .segments = bytes_of(reading.at("segments")),
                             .by_process = optional_bytes(reading, "by_process"),
                             .source = reading.at("source")});
+  out.managed_state = bytes_of(json.at("managed_state"));
   for (const Json& communicator : json.at("communicators"))
     out.communicators.push_back({communicator.at("ranks"), communicator.at("ranks_per_node"),
                                  communicator.at("all_reduce"), bytes_of(communicator.at("bytes"))});

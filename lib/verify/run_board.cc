@@ -27,15 +27,17 @@ Json read_json(const std::string& path) {
   return json.is_object() ? json : Json{};
 }
 
-/// Whole or not at all: readers see the old file or the new one.
-void write_json(const std::string& path, const std::string& token, const Json& json) {
+/// Whole or not at all: readers see the old file or the new one. Whether it could be written.
+bool write_json(const std::string& path, const std::string& token, const Json& json) {
   const std::string temporary = path + "." + token;
   {
     std::ofstream file(temporary, std::ios::trunc);
     file << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+    if (!file.flush()) return false;
   }
-  std::error_code ignored;  // a full disk shows as silence
-  std::filesystem::rename(temporary, path, ignored);
+  std::error_code status;
+  std::filesystem::rename(temporary, path, status);
+  return !status;
 }
 
 std::string text_of(const Json& json, const char* key) {
@@ -73,7 +75,7 @@ void read_record(const Json& json, RankRecord& record) {
 }  // namespace
 
 RunBoard::RunBoard(RunBoardOptions options) : options_(std::move(options)), began_(options_.clock()) {
-  std::error_code ignored;  // shows as a rank that never comes
+  std::error_code ignored;  // shows when nothing can be written there
   std::filesystem::create_directories(options_.directory, ignored);
   if (options_.rank == 0) {
     run_ = options_.token;
@@ -108,7 +110,19 @@ void RunBoard::write() {
     if (rendezvous_) json["rendezvous"] = to_line(*rendezvous_);
     if (verdict_) json["verdict"] = *verdict_;
   }
-  write_json(path(file_of(options_.rank)), options_.token, json);
+  const bool written = write_json(path(file_of(options_.rank)), options_.token, json);
+  // A disk that fills up later shows as silence.
+  if (!written && sequence_ == 1) give_up("no file can be written in " + options_.directory);
+}
+
+/// Nobody can be heard of.
+void RunBoard::give_up(const std::string& reason) {
+  failure_ = reason;
+  for (auto& [rank, peer] : peers_) {
+    peer.record.rank = rank;
+    peer.record.end = RankEnd::communicator_failed, peer.record.message = reason;
+    peer.final = true;
+  }
 }
 
 void RunBoard::read_rank0() {

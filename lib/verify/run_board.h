@@ -55,6 +55,7 @@ class RunBoard final : public RemoteRanks {
 
   std::string path(const std::string& name) const { return options_.directory + "/" + name; }
   void write();
+  void give_up(const std::string& reason);
   void read_rank0();
   void read_all();
   void read_peer(std::int64_t rank, Peer& peer);

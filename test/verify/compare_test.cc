@@ -48,6 +48,15 @@ TEST_CASE("verify/compare: a run as predicted has no residual, in any phase") {
   CHECK(figure(figures, "load", "reserved_held").unaccounted() == ByteDelta{0});
 }
 
+TEST_CASE("verify/compare: state in managed memory is a figure of its own") {
+  RankMeasurement measured = sample_measurement();
+  measured.managed_state = 3_MiB;
+  RankPrediction predicted = sample_prediction();
+  CHECK(figure(compare(measured, predicted), "peak", "paged_optimizer_state").predicted == Bytes{});
+  predicted.outside.push_back({.name = "paged_optimizer_state", .bytes = 3_MiB, .source = "model", .managed = true});
+  CHECK(figure(compare(measured, predicted), "peak", "paged_optimizer_state").unaccounted() == ByteDelta{0});
+}
+
 TEST_CASE("verify/compare: a byte more is a residual where it is, and in the peak") {
   RankMeasurement measured = sample_measurement();
   measured.phases[1].peak.allocated += 512_B;

@@ -42,12 +42,24 @@ TEST_CASE("verify/cpu_ranks: a device that is too small is out of memory, in the
   CHECK_FALSE(run.ranks[0].measurement);
 }
 
-TEST_CASE("verify/cpu_ranks: what cannot be computed yet is refused with the reason") {
-  VerifyRequest untrained = request("single");
-  untrained.job.training.optimizer = named_optimizer("schedule_free_radam");
-  const auto run = run_cpu_ranks(untrained, [](const RankRecord&) {});
+TEST_CASE("verify/cpu_ranks: what nobody would train on is refused with the reason") {
+  VerifyRequest unsent = request("fsdp2");
+  unsent.job.cluster.world_size = 2;
+  unsent.job.stack.transformers = {4, 57, 1};
+  unsent.job.loading = Loading::automatic, unsent.job.quantization->quant_storage = DType::bfloat16;
+  const auto run = run_cpu_ranks(unsent, [](const RankRecord&) {});
   CHECK(run.ranks[0].end == RankEnd::refused);
-  CHECK(run.ranks[0].message.find("schedule_free_radam") != std::string::npos);
+  CHECK(run.ranks[0].message.find("accelerate sends none") != std::string::npos);
+}
+
+TEST_CASE("verify/cpu_ranks: a run that the library would end is no run, and says why") {
+  VerifyRequest unscaled = request("zero2");
+  unscaled.job.cluster.world_size = 2;
+  unscaled.job.training.bf16 = false, unscaled.job.training.fp16 = true;
+  std::get<Zero>(unscaled.plan.plan).fp16 = {.initial_scale_power = 100, .hysteresis = 1, .min_loss_scale = 1e30};
+  const auto run = run_cpu_ranks(unscaled, [](const RankRecord&) {});
+  CHECK(run.ranks[0].end == RankEnd::refused);
+  CHECK(run.ranks[0].message.find("Current loss scale already at minimum") == 0);
 }
 
 }  // namespace

@@ -54,5 +54,14 @@ TEST_CASE("verify/device_books: memory that others give back meanwhile makes no 
   CHECK(device_books(RankMeasurement{}).context == Bytes{});
 }
 
+TEST_CASE("verify/device_books: pages of an optimizer's state are no overhead, as far as they are on the device") {
+  RankMeasurement measured = sample();
+  measured.managed_state = 100_MiB;  // of the 140 MiB by which the first step grew
+  CHECK(device_books(measured).libraries == 15_MiB + 40_MiB);
+  measured.managed_state = 1_GiB;  // most of it on the host
+  CHECK(device_books(measured).libraries == 15_MiB);
+  CHECK(device_books(measured).cublas == 15_MiB);
+}
+
 }  // namespace
 }  // namespace qlp

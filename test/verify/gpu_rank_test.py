@@ -33,7 +33,13 @@ VARIANTS = [  # replacements in configs/tiny-full.yaml, ranks, plan
     ([("  world_size: 2", "  world_size: 4\n  mesh: {cp: 2}")], 4, "fsdp2"),
     ([("  world_size: 2", "  world_size: 4\n  mesh: {pp: 2}"), ("embeddings: true", "embeddings: false")], 2, "single"),
     ([("  world_size: 2", "  world_size: 2\nplans:\n  fsdp2: {cpu_offload: true}")], 2, "fsdp2"),
+    ([("family: qwen3", "family: qwen3_moe"), ("  head_dim: 16\n", "  head_dim: 16\n" + EXPERTS)]
+     + [("  world_size: 2", "  world_size: 4\n  mesh: {ep: 2}")], 4, "fsdp2"),
+    ([("family: qwen3", "family: qwen3_moe"), ("  head_dim: 16\n", "  head_dim: 16\n" + EXPERTS)]
+     + [("training:\n", "stack: {transformers: 4.57.1}\ntraining:\n")], 2, "ddp"),
+    ([("mixed_precision: bf16", "mixed_precision: fp16"), ("use_reentrant: false", "use_reentrant: true")], 2, "zero3"),
 ]
+OPTIMIZERS = ["paged_ademamix_8bit", "lion_8bit", "rmsprop_bnb", "stable_adamw", "adamw_torch_4bit"]
 FAILURES = [  # environment, exit status, what the report says
     ({"NULLGPU_FAIL": "cudaMalloc:4+"}, 1, "out_of_memory"),
     ({"NULLGPU_BYTES": "20000000"}, 1, "out_of_memory"),
@@ -97,6 +103,12 @@ def check_variant(replacements, gpus, plan):
         yield from check_run(job, gpus, plan)
 
 
+def check_optimizer(name):
+    large = ("vocab_size: 512", "vocab_size: 2048")  # from 100,000 elements on states are paged
+    whole = ("  dtype: bfloat16", "  dtype: float32")  # bitsandbytes' RMSprop has nothing for other gradients
+    yield from check_variant([large, whole, ("bf16\n", f"bf16\n  optimizer: {name}\n")], 1, "single")
+
+
 def check_failure(environment, status, end):
     run = verify("configs/tiny-full.yaml", 2, "fsdp2", environment)
     if run.returncode != status:
@@ -114,6 +126,7 @@ def main():
         return 1
     findings = [f"{run}: {text}" for run in RUNS for text in check_run(*run)]
     findings += [f"{variant}: {text}" for variant in VARIANTS for text in check_variant(*variant)]
+    findings += [f"{name}: {text}" for name in OPTIMIZERS for text in check_optimizer(name)]
     findings += [f"{failure}: {text}" for failure in FAILURES for text in check_failure(*failure)]
     print("\n".join(findings))
     return 1 if findings else 0

@@ -171,6 +171,20 @@ TEST_CASE("verify/run_board: whoever does not come, or falls silent, is missed a
   }
 }
 
+TEST_CASE("verify/run_board: a directory in which nothing can be written ends the run at once, and is said") {
+  Meeting meeting(2);
+  std::ofstream{meeting.file(0).parent_path()} << "a file";
+  auto zero = meeting.launcher(0, "a");
+  meeting.wait(milliseconds{200});
+  zero->exchange({busy(0)}, false);
+  REQUIRE(zero->failure());
+  CHECK(zero->failure()->starts_with("no file can be written in "));
+  const auto others = zero->others();
+  REQUIRE(others);
+  CHECK(others->front().rank == 1);
+  CHECK(others->front().message == *zero->failure());
+}
+
 TEST_CASE("verify/run_board: nonsense in the directory is as if it were not there") {
   Meeting meeting(2);
   auto zero = meeting.launcher(0, "a");
