@@ -30,6 +30,17 @@ void check_precision_sections(const TrainingSpec& training, const Zero& plan, Di
                                 python(training.fp16)));
 }
 
+/// initialize_optimizer_states (deepspeed/runtime/zero/stage_1_and_2.py, 0.18.3); DeepSpeedCPUAdagrad is none.
+void check_adagrad(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
+  const bool on_host = plan.offload_optimizer.device != OffloadDevice::none && plan.zero_force_ds_cpu_optimizer;
+  if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || plan.stage == 3 || on_host) return;
+  refusals.push_back(refusal("zero-adagrad",
+                             "DeepSpeed makes torch's Adagrad again, of all flat parts in one group: where the Trainer "
+                             "has two it stops ('IndexError: list index out of range'); where it has one, the sums of "
+                             "the first Adagrad stay beside it, which is not worked out",
+                             "training.optimizer", "take adamw_torch"));
+}
+
 void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
   const auto* bnb = std::get_if<Bitsandbytes>(&job.training.optimizer.kind);
   const bool lion = bnb && bnb->algorithm == Bitsandbytes::Algorithm::lion && bnb->optim_bits == 32;
@@ -94,6 +105,7 @@ Diagnostics check_zero(const JobSpec& job, const Zero& plan) {
     refusals.push_back(mismatch("gradient_clipping", exact_number(clipping), "max_grad_norm",
                                 exact_number(job.training.max_grad_norm)));
   check_precision_sections(job.training, plan, refusals);
+  check_adagrad(job, plan, refusals);
   check_offload(job, plan, refusals);
   if (plan.stage < 3 && plan.allgather_bucket_size % 2 != 0)
     refusals.push_back(refusal("zero-allgather-bucket",

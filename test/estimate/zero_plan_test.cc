@@ -104,3 +104,14 @@ TEST_CASE("estimate/zero_plan: offload that stages 1 and 2 do not have is refuse
   CHECK(refused(kLora, plan) == "zero-nvme");
   CHECK(refused(kLora, Zero{.allgather_bucket_size = 3}) == "zero-allgather-bucket");
 }
+
+TEST_CASE("estimate/zero_plan: torch's Adagrad, which DeepSpeed makes a second time, is refused") {
+  JobSpec job = kLora;
+  job.training.optimizer = named_optimizer("adagrad");
+  Zero plan;
+  CHECK(refused(job, plan) == "zero-adagrad");
+  plan.offload_optimizer.device = OffloadDevice::cpu;
+  CHECK(refused(job, plan) == "");  // DeepSpeedCPUAdagrad takes its place
+  plan.zero_force_ds_cpu_optimizer = false;
+  CHECK(refused(job, plan) == "zero-adagrad");
+}
