@@ -144,6 +144,9 @@ class TracedPrograms(unittest.TestCase):
     def test_ddp_meets_other_ranks_in_memory_that_was_in_use(self):
         self.ran(["--world-size", "24", "--rank", "0"], "verified.py")
 
+    def test_groups_of_a_mesh_have_their_own_size(self):
+        self.ran(["--world-size", "4", "--rank", "2"], "meshed.py")
+
     def test_deterministic_algorithms(self):
         self.ran([], "deterministic.py")
 

@@ -143,8 +143,8 @@ def _hook_c10d(c10d, request):
                 options["timeout"] = timeout
             if pg_options is not None:
                 options["pg_options"] = pg_options
-            if device_id is not None:
-                options["device_id"] = device_id
+            # Without device_id: groups that are bound to theirs make others by ncclCommSplit, and how many ranks
+            # those have is what only all of them together know.
             state["store"] = _lonely_store(request)
             return old(_alone(backend), store=state["store"], world_size=request.world_size, rank=request.rank,
                        group_name=group_name, **options)
