@@ -34,9 +34,8 @@ constexpr std::array<std::string_view, 24> kWithoutMemory{"compute_environment",
                                                           "fp8_config",
                                                           "fsdp_config",
                                                           "deepspeed_config"};
-constexpr std::array<std::string_view, 4> kFsdpWithoutMemory{"fsdp_transformer_layer_cls_to_wrap",
-                                                             "fsdp_sync_module_states", "fsdp_state_dict_type",
-                                                             "transformer_layer_cls_to_wrap"};
+constexpr std::array<std::string_view, 3> kFsdpWithoutMemory{
+    "fsdp_transformer_layer_cls_to_wrap", "fsdp_sync_module_states", "transformer_layer_cls_to_wrap"};
 constexpr std::array<std::string_view, 2> kDeepspeedWithoutMemory{"deepspeed_multinode_launcher", "zero3_init_flag"};
 constexpr std::array<std::string_view, 5> kStrategies{"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
                                                       "HYBRID_SHARD_ZERO2"};
@@ -132,6 +131,9 @@ std::optional<NamedPlan> read_fsdp(MapReader& root, LaunchFile& out) {
   FsdpKeys keys(map);
   out.ram_efficient_loading = keys.boolean("fsdp_cpu_ram_efficient_loading", true);
   out.activation_checkpointing = keys.boolean("fsdp_activation_checkpointing", false);
+  constexpr std::array<std::string_view, 3> kStateDicts{"FULL_STATE_DICT", "SHARDED_STATE_DICT", "LOCAL_STATE_DICT"};
+  if (const auto type = keys.word("fsdp_state_dict_type", kStateDicts); type && *type < 2)
+    out.state_dict_type = *type == 0 ? StateDictType::full : StateDictType::sharded;
   constexpr std::array<std::string_view, 2> kVersions{"1", "2"};
   const bool second = keys.word("fsdp_version", kVersions) == 1U;
   auto plan = second ? read_fsdp2(keys, mesh, out) : std::optional{read_fsdp1(keys)};

@@ -103,6 +103,7 @@ LaunchDefaults defaults_of(const std::optional<LaunchFile>& launch, const Sectio
   const bool own = cluster.node && cluster.node->kind == NodeKind::map && find(*cluster.node, "world_size");
   if (launch->num_machines && !own) defaults.gpus_per_node = ceil_div(defaults.world_size, *launch->num_machines);
   defaults.mixed_precision = launch->mixed_precision.value_or(defaults.mixed_precision);
+  defaults.state_dict_type = launch->state_dict_type.value_or(defaults.state_dict_type);
   defaults.mesh = launch->mesh;
   return defaults;
 }

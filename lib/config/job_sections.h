@@ -37,6 +37,7 @@ struct LaunchDefaults {
   std::int64_t world_size = 1;
   std::int64_t gpus_per_node = 8;
   std::string_view mixed_precision = "no";
+  StateDictType state_dict_type = StateDictType::automatic;
   Mesh mesh;
 };
 TrainingSpec read_training_section(const Section& section, const StackVersions& stack, std::optional<Family> family,

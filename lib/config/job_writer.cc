@@ -158,6 +158,7 @@ std::string training_text(const TrainingSpec& t) {
   if (t.evaluation) lines.raw("evaluation", evaluation_options(*t.evaluation));
   if (t.saves_model) lines.raw("save", "{state_dict_type: FULL_STATE_DICT}");
   if (t.weight_decay != 0) lines.add("weight_decay", t.weight_decay);
+  if (t.checkpoint) lines.raw("checkpoint", "{state_dict_type: " + text_of(*t.checkpoint) + "}");
   lines.add("num_steps", t.num_steps);
   return lines.text();
 }

@@ -19,6 +19,7 @@ struct LaunchFile {
   std::optional<std::int64_t> num_machines;
   std::optional<std::string_view> mixed_precision;  ///< "no", "bf16" or "fp16", where the Trainer's flag does not say
   std::optional<bool> ram_efficient_loading;        ///< fsdp_cpu_ram_efficient_loading
+  std::optional<StateDictType> state_dict_type;     ///< fsdp_state_dict_type
   bool activation_checkpointing = false;            ///< fsdp_activation_checkpointing
   Mesh mesh;                                        ///< of parallelism_config as far as it shares sequences
 };

@@ -128,9 +128,10 @@ std::optional<EvaluationSpec> read_evaluation(MapReader& training) {
   return spec;
 }
 
+constexpr NotSupported kLocalStateDict{"LOCAL_STATE_DICT", "flat parameters as they lie on a rank are not planned"};
 constexpr std::array<NotSupported, 2> kOtherStateDicts{{
-    {"SHARDED_STATE_DICT", "Trainer.save_model() writes nothing then; checkpoints of shards are not planned yet"},
-    {"LOCAL_STATE_DICT", "Trainer.save_model() writes nothing then"},
+    {"SHARDED_STATE_DICT", "Trainer.save_model() writes nothing then: say training.checkpoint"},
+    kLocalStateDict,
 }};
 
 bool read_save(MapReader& training) {
@@ -143,6 +144,16 @@ bool read_save(MapReader& training) {
   map.word("state_dict_type", kWords, kOtherStateDicts);
   map.finish();
   return true;
+}
+
+std::optional<StateDictType> read_checkpoint(MapReader& training, StateDictType fallback) {
+  constexpr std::string_view kKey = "checkpoint";
+  const auto* node = training.take(kKey);
+  if (!node) return std::nullopt;
+  MapReader map(node, training.place_of(kKey), training.findings());
+  const StateDictType type = map.choice_or("state_dict_type", fallback, std::array{kLocalStateDict});
+  map.finish();
+  return type;
 }
 
 }  // namespace
@@ -173,6 +184,7 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
   spec.loss = map.choice_or("loss", Loss::plain);
   spec.evaluation = read_evaluation(map);
   spec.saves_model = read_save(map);
+  spec.checkpoint = read_checkpoint(map, defaults.state_dict_type);
   spec.num_steps = map.integer_or("num_steps", {1, kMostSteps}, spec.num_steps);
   map.finish();
   return spec;

@@ -23,7 +23,6 @@
 #include "shard/sharding_runtime.h"
 #include "step/attach_adapter.h"
 #include "step/load.h"
-#include "step/save.h"
 #include "step/trainer.h"
 
 namespace qlp {
@@ -108,8 +107,12 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
   return options;
 }
 
-SaveOptions save_options(const JobSpec& job, std::int64_t rank, const StackProfile& stack) {
-  return {.adapter_only = job.adapter.has_value(), .writes = rank == 0, .file_bytes = stack.saved_file_bytes()};
+SaveOptions save_options(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
+  return {.adapter_only = job.adapter.has_value(),
+          .writes = rank == 0,
+          .file_bytes = stack.saved_file_bytes(),
+          .gathers_model = gathers_model(job, plan, stack),
+          .in_shards = checkpoints_shards(job, plan)};
 }
 
 FourBitFormat four_bit_format(const QuantizationSpec& spec) {
@@ -187,7 +190,7 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
   if (auto refusals = check_loss(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_precision(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_optimizer(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
-  if (auto refusals = check_phases(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
+  if (auto refusals = check_phases(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   BuildOptions building = build_options(job, rank, stack);
   building.even_routing = machine.even_routing;
   auto built = build_model(job.model, building);
@@ -227,6 +230,8 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
     }
     TrainerOptions training = trainer_options(job, job.cluster.world_size, machine, stack);
     training.pipeline = pipeline_options(job, rank);
+    training.save = save_options(job, plan, rank, stack);
+    if (job.training.checkpoint) training.checkpoint_step = std::max<std::int64_t>(1, job.training.num_steps - 1);
     training.rank = replica / job.cluster.mesh.cp;  // those that share a sequence have one sample
     adjust_to_plan(training, job, plan, stack);
     Trainer trainer(*model, *sharding, training, begin_phase);
@@ -238,10 +243,7 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
     run.last_event = run.timeline.event_count() - 1;
     if (machine.at_end) machine.at_end(ctx, *model, *sharding);
     if (extent == RunExtent::whole && job.training.evaluation) trainer.evaluate(ctx);
-    if (extent == RunExtent::whole && job.training.saves_model) {
-      begin_phase("save");
-      save_model(ctx, *model, *sharding, save_options(job, rank, stack));
-    }
+    if (extent == RunExtent::whole && job.training.saves_model) trainer.save(ctx);
     run.timeline.finish(allocator.stats());
     run.work = device.take_work();
     device.host().finish();

@@ -29,7 +29,8 @@ namespace {
 HostReport host_memory(const JobSpec& job, const NamedPlan& plan, const DryRun& first) {
   if (!host_differs_between_ranks(job, plan)) return host_report(job, plan, first.host, nullptr);
   // Only what is written at the end tells ranks apart once all have their weights.
-  const auto extent = job.training.saves_model ? RunExtent::whole : RunExtent::preparation;
+  const bool saves = job.training.saves_model || job.training.checkpoint;
+  const auto extent = saves ? RunExtent::whole : RunExtent::preparation;
   const auto other = dry_run(job, plan.plan, 1, extent);
   return host_report(job, plan, first.host, other ? &other->host : nullptr);
 }

@@ -205,6 +205,7 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   options.min_num_params = plan.min_num_params;
   options.syncs_module_states = loading_under(job, plan) == Loading::rank0;
   options.keeps_zero_scalar = stack.fsdp1_keeps_zero_scalar();
+  options.chunks_stay = plan.cpu_offload && stack.offload_adds_cpu_group();
   options.records_collectives = stack.collectives_have_own_stream();
   return options;
 }

@@ -46,7 +46,7 @@ std::vector<HostPhase> completed(const std::vector<HostPhase>& other, const std:
 
 bool host_differs_between_ranks(const JobSpec& job, const NamedPlan& plan) {
   const bool first_loads = loading_under(job, plan.plan) == Loading::rank0 && loads_ram_efficiently(plan.plan);
-  return processes_per_node(job, plan) > 1 && (first_loads || job.training.saves_model);
+  return processes_per_node(job, plan) > 1 && (first_loads || job.training.saves_model || job.training.checkpoint);
 }
 
 HostReport host_report(const JobSpec& job, const NamedPlan& plan, const std::vector<HostPhase>& first,

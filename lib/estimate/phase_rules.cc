@@ -1,23 +1,56 @@
 #include "estimate/phase_rules.h"
 
+#include <string>
+
 #include "base/refusal.h"
+#include "plan/loading.h"
 
 namespace qlp {
+namespace {
 
-Diagnostics check_phases(const JobSpec& job, const ShardingPlan& plan) {
+void check_checkpoint(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, Diagnostics& refusals) {
+  const auto refuse = [&](const char* code, const char* message, const char* hint) {
+    refusals.push_back(refusal(code, message, "training.checkpoint", hint));
+  };
+  const bool shards = checkpoints_shards(job, plan);
+  if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan); fsdp1 && fsdp1->sharding_strategy == ShardingStrategy::no_shard)
+    refuse("fsdp1-checkpoint-no-shard",
+           "FSDP1 that does not shard saves whole state dicts whatever is asked for, and cannot offload them: "
+           "'offload_to_cpu=True and NO_SHARD is not supported yet'",
+           "plan ddp, or leave checkpoint out");
+  if (std::holds_alternative<Fsdp2>(plan) && shards_at_load(job, plan))  // trainer.py, Trainer.__init__, 5.24
+    refuse("mesh-checkpoint",
+           "transformers saves no optimizer state of a model that it has cut while it loaded it: 'Resuming is not "
+           "supported for models sharded at load time'",
+           "leave checkpoint out");
+  if (std::holds_alternative<Fsdp2>(plan) && job.adapter && !shards && !stack.fsdp2_gathers_adapters())
+    refuse("fsdp2-checkpoint-adapter",
+           "accelerate before 1.15 writes a FULL_STATE_DICT of adapters that holds the parts of the first rank alone",
+           "SHARDED_STATE_DICT, or accelerate 1.15 or newer");
+}
+
+}  // namespace
+
+Diagnostics check_phases(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
   Diagnostics refusals;
   const TrainingSpec& training = job.training;
   if (training.evaluation && training.loss == Loss::liger)
     refusals.push_back(refusal("liger-evaluation", "evaluation with Liger's loss is not worked out yet",
                                "training.evaluation", "leave evaluation out, or set loss to plain"));
-  const auto* zero = std::get_if<Zero>(&plan);
-  if (zero && zero->stage == 3 && training.saves_model && !zero->stage3_gather_16bit_weights_on_model_save)
-    refusals.push_back(
-        refusal("zero3-own-checkpoint",
-                "save_model() then writes DeepSpeed's own checkpoint, optimizer states and all, which is "
-                "not worked out yet",
-                "training.save", "set stage3_gather_16bit_weights_on_model_save to true"));
+  if (training.checkpoint) check_checkpoint(job, plan, stack, refusals);
   return refusals;
+}
+
+bool gathers_model(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
+  const auto* zero = std::get_if<Zero>(&plan);
+  return !zero || zero->stage < 3 || zero->stage3_gather_16bit_weights_on_model_save ||
+         (job.adapter && stack.zero3_gathers_for_adapters());
+}
+
+bool checkpoints_shards(const JobSpec& job, const ShardingPlan& plan) {
+  const StateDictType type = job.training.checkpoint.value_or(StateDictType::full);
+  if (std::holds_alternative<Fsdp2>(plan)) return type != StateDictType::full;
+  return std::holds_alternative<Fsdp1>(plan) && type == StateDictType::sharded;
 }
 
 }  // namespace qlp

@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t kTopTensors = 20;
 
 bool trains(std::string_view name) {
-  return name != "load" && name != "adapter" && name != "prepare" && name != "evaluation" && name != "save";
+  return name != "load" && name != "adapter" && name != "prepare" && name != "evaluation" &&
+         glossary_phase(name) != "save";
 }
 
 LedgerFigures figures(const Phase& phase) {

@@ -14,6 +14,7 @@ struct AdafactorState {
   Tensor exp_avg_sq;                      ///< of anything else
   Tensor rms;                             ///< of the parameter
   std::int64_t steps = 0;
+  std::vector<Tensor> tensors() const { return {exp_avg_sq_row, exp_avg_sq_col, exp_avg_sq, rms}; }
 };
 
 /// tensor.norm(2) / tensor.numel() ** 0.5

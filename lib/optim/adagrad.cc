@@ -8,6 +8,7 @@ namespace {
 
 struct AdagradState {
   Tensor sum, step;
+  std::vector<Tensor> tensors() const { return {step, sum}; }
 };
 
 class AdagradOptimizer final : public StatefulOptimizer<AdagradState> {

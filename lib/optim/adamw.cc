@@ -8,6 +8,7 @@ namespace {
 struct AdamWState {
   Tensor step, exp_avg, exp_avg_sq;
   std::int64_t steps = 0;
+  std::vector<Tensor> tensors() const { return {step, exp_avg, exp_avg_sq}; }
 };
 
 class AdamWOptimizer final : public StatefulOptimizer<AdamWState> {

@@ -23,6 +23,7 @@ struct State {
   std::shared_ptr<std::byte> paged1, paged2;  ///< of a run that computes
   Tensor absmax1, absmax2;
   std::int64_t steps = 0;
+  std::vector<Tensor> tensors() const { return {state1, state2, absmax1, absmax2}; }
 };
 
 class BnbOptimizer final : public StatefulOptimizer<State> {

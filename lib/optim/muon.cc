@@ -12,6 +12,7 @@ namespace {
 
 struct MuonState {
   Tensor momentum_buffer;
+  std::vector<Tensor> tensors() const { return {momentum_buffer}; }
 };
 
 constexpr int kIterations = 5;  // DEFAULT_NS_STEPS

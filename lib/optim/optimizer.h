@@ -15,6 +15,12 @@ namespace qlp {
 /// Parameters that share their settings; transformers makes two groups, with and without weight decay.
 using ParameterGroup = std::vector<Tensor>;
 
+/// What an optimizer keeps of one of its parameters, in the order of its names: those that are there.
+struct OptimizerEntry {
+  Tensor parameter;
+  std::vector<Tensor> state;
+};
+
 class Optimizer {
  public:
   explicit Optimizer(std::vector<ParameterGroup> groups) : groups_(std::move(groups)) {}
@@ -26,6 +32,8 @@ class Optimizer {
   virtual void step(Context& ctx) = 0;
   /// State in memory that CUDA moves between GPU and host as it is used (cudaMallocManaged).
   virtual Bytes managed_state() const { return {}; }
+  /// state_dict()["state"]: of the parameters that it keeps anything of, beside managed memory.
+  virtual std::vector<OptimizerEntry> state() const { return {}; }
   const std::vector<ParameterGroup>& groups() const { return groups_; }
   /// Of the steps to come; a run that does not compute needs none.
   void set_lr(double lr) { lr_ = lr; }

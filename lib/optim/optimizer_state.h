@@ -13,6 +13,7 @@
 
 namespace qlp {
 
+/// `State::tensors()` gives its tensors.
 template <class State>
 class StatefulOptimizer : public Optimizer {
  public:
@@ -30,6 +31,18 @@ class StatefulOptimizer : public Optimizer {
       if (!entries.empty()) step_group(ctx, entries);
     }
     end_step();
+  }
+
+  std::vector<OptimizerEntry> state() const override {
+    std::vector<OptimizerEntry> entries;
+    for (std::size_t g = 0; g < groups().size(); ++g)
+      for (std::size_t i = 0; i < groups()[g].size(); ++i) {
+        OptimizerEntry entry{groups()[g][i], {}};
+        for (const Tensor& tensor : states_[g][i].tensors())
+          if (tensor.defined()) entry.state.push_back(tensor);
+        if (!entry.state.empty()) entries.push_back(std::move(entry));
+      }
+    return entries;
   }
 
  protected:

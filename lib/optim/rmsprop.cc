@@ -8,6 +8,7 @@ namespace {
 
 struct RmsPropState {
   Tensor square_avg;
+  std::vector<Tensor> tensors() const { return {square_avg}; }
 };
 
 class RmsPropOptimizer final : public StatefulOptimizer<RmsPropState> {

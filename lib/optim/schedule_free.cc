@@ -10,6 +10,7 @@ namespace {
 
 struct ScheduleFreeState {
   Tensor z, exp_avg_sq;
+  std::vector<Tensor> tensors() const { return {z, exp_avg_sq}; }
 };
 
 /// What a group has come to.

@@ -9,6 +9,7 @@ namespace {
 struct StableAdamWState {
   Tensor exp_avg, exp_avg_sq, eps_sq, kahan_comp, mean_square;
   std::int64_t steps = 0;
+  std::vector<Tensor> tensors() const { return {exp_avg, exp_avg_sq, eps_sq, kahan_comp, mean_square}; }
 };
 
 class StableAdamWOptimizer final : public StatefulOptimizer<StableAdamWState> {

@@ -17,6 +17,9 @@ struct Buffer {
 struct TorchaoState {
   Buffer exp_avg, exp_avg_sq;
   std::int64_t steps = 0;
+  std::vector<Tensor> tensors() const {
+    return {exp_avg.codes, exp_avg.scale, exp_avg.qmap, exp_avg_sq.codes, exp_avg_sq.scale, exp_avg_sq.qmap};
+  }
 };
 
 class TorchaoOptimizer final : public StatefulOptimizer<TorchaoState> {

@@ -71,6 +71,12 @@ inline constexpr std::array<EnumName<CpCommStrategy>, 2> kEnumNames<CpCommStrate
     {CpCommStrategy::alltoall, "alltoall"},
 }};
 template <>
+inline constexpr std::array<EnumName<StateDictType>, 3> kEnumNames<StateDictType>{{
+    {StateDictType::full, "FULL_STATE_DICT"},
+    {StateDictType::sharded, "SHARDED_STATE_DICT"},
+    {StateDictType::automatic, "auto"},
+}};
+template <>
 inline constexpr std::array<EnumName<Loss>, 3> kEnumNames<Loss>{{
     {Loss::plain, "plain"},
     {Loss::liger, "liger"},

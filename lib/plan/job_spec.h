@@ -35,6 +35,10 @@ struct EvaluationSpec {
   friend bool operator==(const EvaluationSpec&, const EvaluationSpec&) = default;
 };
 
+/// In what form FSDP saves a checkpoint that training can go on from (accelerate's fsdp_state_dict_type); automatic:
+/// whole under FSDP1, in shards under FSDP2 (dataclasses.py, set_state_dict_type, 1.15).
+enum class StateDictType : std::uint8_t { full, sharded, automatic };
+
 struct TrainingSpec {
   std::int64_t micro_batch_size = 1;
   std::int64_t seq_len = 0;
@@ -52,7 +56,9 @@ struct TrainingSpec {
   Attention attention = Attention::sdpa;
   Loss loss = Loss::plain;
   std::optional<EvaluationSpec> evaluation;
-  bool saves_model = false;    ///< Trainer.save_model() at the end, with a FULL_STATE_DICT under FSDP
+  bool saves_model = false;  ///< Trainer.save_model() at the end, with a FULL_STATE_DICT under FSDP
+  /// After the last step but one (or the only one) model and optimizer are saved, as save_steps asks; none: never.
+  std::optional<StateDictType> checkpoint;
   std::int64_t num_steps = 2;  ///< optimizer steps that are run; the first has no optimizer state yet
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };

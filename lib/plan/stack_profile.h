@@ -133,6 +133,15 @@ class StackProfile {
   std::uint64_t saved_file_bytes() const {
     return v_.transformers >= Version{5, 0, 0} ? 50'000'000'000 : 5'000'000'000;
   }
+  /// Under ZeRO-3 save_model() gathers all to write adapters alone, whatever DeepSpeed's configuration says.
+  /// transformers trainer.py, save_model: 5.0, not in 4.57.6.
+  bool zero3_gathers_for_adapters() const { return v_.transformers >= Version{5, 0, 0}; }
+  /// A FULL_STATE_DICT of adapters under FSDP2 is gathered; before, the first rank writes its parts of them.
+  /// accelerate fsdp_utils.py, _get_model_state_dict: 1.15, not in 1.14.
+  bool fsdp2_gathers_adapters() const { return v_.accelerate >= Version{1, 15, 0}; }
+  /// Beside NCCL's group accelerate makes one for the CPU where FSDP offloads (state.py, PartialState: 1.8, not
+  /// in 1.6).
+  bool offload_adds_cpu_group() const { return v_.accelerate >= Version{1, 8, 0}; }
   /// The running sum of losses is added to in place. transformers trainer.py, 5.0.
   bool adds_loss_in_place() const { return v_.transformers >= Version{5, 0, 0}; }
   /// The loop over an epoch is a function of its own. transformers trainer.py, _run_epoch of 5.24 (not in 4.57).

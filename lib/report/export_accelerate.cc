@@ -136,7 +136,9 @@ class Writer {
     line("fsdp_config", "");
     inner("fsdp_version", version);
     inner("fsdp_cpu_ram_efficient_loading", boolean(loads_on_rank0()));
-    inner("fsdp_state_dict_type", "SHARDED_STATE_DICT");
+    const StateDictType type = job_.training.checkpoint.value_or(StateDictType::automatic);
+    const bool full = type == StateDictType::full || (!job_.training.checkpoint && job_.training.saves_model);
+    inner("fsdp_state_dict_type", name_of(full ? StateDictType::full : StateDictType::sharded));
     inner("fsdp_activation_checkpointing", "false");
   }
   bool loads_on_rank0() const { return loading_under(job_, plan_.plan) == Loading::rank0; }

@@ -117,6 +117,7 @@ Json training_json(const TrainingSpec& training) {
            {"num_steps", training.num_steps}};
   if (training.evaluation) out["evaluation"] = evaluation_json(*training.evaluation);
   if (training.saves_model) out["save"] = {{"state_dict_type", "FULL_STATE_DICT"}};
+  if (training.checkpoint) out["checkpoint"] = {{"state_dict_type", name_of(*training.checkpoint)}};
   return out;
 }
 

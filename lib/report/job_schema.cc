@@ -137,6 +137,12 @@ std::string_view job_schema() {
               "description": "absent: nothing is saved",
               "required": ["state_dict_type"],
               "properties": {"state_dict_type": {"const": "FULL_STATE_DICT"}}
+            },
+            "checkpoint": {
+              "type": "object",
+              "description": "absent: none",
+              "required": ["state_dict_type"],
+              "properties": {"state_dict_type": {"enum": ["FULL_STATE_DICT", "SHARDED_STATE_DICT", "auto"]}}
             }
           }
         },

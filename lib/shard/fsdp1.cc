@@ -73,12 +73,43 @@ Tensor Fsdp1Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& par
 }
 
 StateDict Fsdp1Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
+  return state_dict(ctx, model, keeps, false);
+}
+
+StateDict Fsdp1Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps, bool in_chunks) {
   StateDict out;
   for (Fsdp1Unit* unit : tree_->units()) unit->handle().reset_gradient_if_unused();
   const Parameter& embedding = model.parts().embedding->weight();
   const bool tied = &embedding == &model.parts().head->weight();
-  tree_->gather_state(ctx, model, {.keeps = keeps, .named_twice = tied ? &embedding : nullptr}, out);
+  tree_->gather_state(ctx, model, {.keeps = keeps, .in_chunks = in_chunks, .named_twice = tied ? &embedding : nullptr},
+                      out);
   return out;
+}
+
+/// save_fsdp_model and save_fsdp_optimizer (accelerate/utils/fsdp_utils.py, 1.15).
+void Fsdp1Runtime::save_training_state(Context& ctx, CausalLm& model, Optimizer& optimizer,
+                                       const TrainingStateRequest& request) {
+  {
+    const StateDict model_state = state_dict(ctx, model, request.first, request.sharded);
+    std::vector<Tensor> chunks;
+    for (const StateDictEntry& entry : model_state.entries)
+      if (!request.adapter_only || entry.parameter->trainable) chunks.push_back(entry.tensor);
+    write_chunks(ctx, chunks);
+  }
+  Fsdp1OptimizerStates states;
+  for (OptimizerEntry& entry : optimizer.state()) {
+    const Shape& shape = entry.parameter.shape();
+    std::erase_if(entry.state,
+                  [&](const Tensor& state) { return state.shape().rank() == 0 || state.shape() != shape; });
+    if (entry.state.empty()) continue;
+    states.names = entry.state.size(), states.dtype = entry.state.front().dtype();
+    const TensorImpl* const key = entry.parameter.impl();
+    states.of.emplace(key, std::move(entry));
+  }
+  std::vector<Tensor> state_dict;
+  for (Fsdp1Unit* unit : tree_->units())
+    if (unit->handle().trained()) unit->handle().gather_optimizer_state(ctx, states, request, state_dict);
+  write_chunks(ctx, state_dict);
 }
 
 }  // namespace qlp

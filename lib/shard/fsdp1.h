@@ -23,8 +23,13 @@ class Fsdp1Runtime final : public ShardingRuntime {
                          const Tensor& num_items, const RunOptions& options) override;
   Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm) override;
   StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
+  /// Adapters alone are picked out when all is gathered (peft save_and_load.py, get_peft_model_state_dict).
+  void save_training_state(Context& ctx, CausalLm& model, Optimizer& optimizer,
+                           const TrainingStateRequest& request) override;
 
  private:
+  StateDict state_dict(Context& ctx, CausalLm& model, bool keeps, bool in_chunks);
+
   Fsdp1Options options_;
   std::unique_ptr<Fsdp1Tree> tree_;
   Tensor zero_scalar_;  ///< FSDP's clip_grad_norm_ keeps one

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "autograd/node.h"
 #include "nn/parameter.h"
+#include "optim/optimizer.h"
 #include "shard/fsdp1_options.h"
 #include "shard/state_dict.h"
 
@@ -16,6 +18,18 @@ namespace qlp {
 
 /// F.pad(flat, [0, numel - flat.numel()])
 Tensor padded_to(Context& ctx, const Tensor& flat, std::int64_t numel);
+
+/// What an optimizer keeps of the tensors that it was given, on this rank.
+struct Fsdp1OptimizerStates {
+  std::unordered_map<const TensorImpl*, OptimizerEntry> of;
+  std::size_t names = 0;  ///< how many states of each have its shape
+  DType dtype = DType::float32;
+
+  const OptimizerEntry* find(const Tensor& parameter) const {
+    const auto found = parameter.defined() ? of.find(parameter.impl()) : of.end();
+    return found == of.end() ? nullptr : &found->second;
+  }
+};
 
 class FlatParamHandle {
  public:
@@ -50,13 +64,20 @@ class FlatParamHandle {
 
   /// Takes a gradient that is ready on the device over into the one on the host.
   void offload_gradient(Context& ctx, const Tensor& gradient);
-  /// Gathers the flat parameter in its own dtype, outside of the step, and takes it to the host; without `keeps` it
-  /// goes at once (_unshard_fsdp_state_params with offload_to_cpu and rank0_only).
-  void summon(Context& ctx, bool keeps);
+  /// Where the whole parameter is between summon() and dismiss(): on ranks that only take part it is nowhere.
+  enum class Summoned : std::uint8_t { nowhere, on_host, on_device };
+  /// Gathers the flat parameter in its own dtype, outside of the step (_unshard_fsdp_state_params: with offload_to_cpu
+  /// and rank0_only for a FULL_STATE_DICT, else it stays on the device).
+  void summon(Context& ctx, Summoned where);
   /// What was taken to the host comes back for a moment (to_cpu), then the shard is in its place.
   void dismiss(Context& ctx);
   /// Copies of the parameters, of what is on the host; two of the one that has two names.
   void clone_parameters(Context& ctx, const Parameter* named_twice, std::vector<StateDictEntry>& out) const;
+  /// The same of this rank's chunks of what is on the device, cut along their first dimension: ShardedTensors.
+  void chunk_parameters(Context& ctx, const Parameter* named_twice, std::vector<StateDictEntry>& out) const;
+  /// What the optimizer keeps of these parameters, gathered; what this rank writes of it goes to `out`, on the host.
+  void gather_optimizer_state(Context& ctx, const Fsdp1OptimizerStates& states, const TrainingStateRequest& request,
+                              std::vector<Tensor>& out) const;
 
   /// The tensors that an optimizer may be given: the original parameters, or the flat one.
   std::vector<Tensor> parameters() const;
@@ -106,6 +127,14 @@ class FlatParamHandle {
   void use_sharded_views(Context& ctx);
   void free_low_precision_shard(Context& ctx);
   std::vector<Tensor> unflat_views(Context& ctx) const;
+  /// Of a whole parameter a copy of this rank's chunk, which may be empty.
+  Tensor chunk(Context& ctx, const Tensor& whole) const;
+  Tensor taken_chunk(Context& ctx, const Tensor& chunk) const;
+  Tensor joined_state(Context& ctx, const std::vector<Tensor>& by_piece, DType dtype) const;
+  void gather_by_name(Context& ctx, const Fsdp1OptimizerStates& states, const TrainingStateRequest& request,
+                      std::vector<Tensor>& out) const;
+  void gather_flat_states(Context& ctx, const OptimizerEntry& entry, const TrainingStateRequest& request,
+                          std::vector<Tensor>& out) const;
 
   const Fsdp1Options* options_;
   std::vector<Piece> pieces_;
@@ -117,7 +146,8 @@ class FlatParamHandle {
   Tensor low_precision_shard_;
   Tensor full_;            ///< gathered; without memory most of the time
   Tensor full_precision_;  ///< under mixed precision: gathered as it is saved
-  Tensor on_host_;         ///< what is summoned
+  Summoned summoned_ = Summoned::nowhere;
+  Tensor on_host_;  ///< what is summoned there
   bool drops_summoned_ = true;
   std::optional<Tensor> saved_grad_;
   Tensor host_grad_;  ///< offloaded: of the shard, kept from the first pass on

@@ -53,6 +53,10 @@ struct Fsdp1Options {
   bool wraps_trained_leaves = false;
   /// clip_grad_norm_ makes a zero once and keeps it (fully_sharded_data_parallel.py, _zero_scalar).
   bool keeps_zero_scalar = true;
+  /// Chunks of a SHARDED_STATE_DICT stay on the GPU until it is written: where offload has accelerate make a process
+  /// group for the CPU too, ShardedTensor.cpu() takes them to be there (torch/distributed/fsdp/_shard_utils.py,
+  /// _create_chunk_sharded_tensor: _get_pg_default_device).
+  bool chunks_stay = false;
   /// Collectives run on a stream of NCCL, on which their tensors are recorded (torch before 2.8).
   bool records_collectives = false;
 };

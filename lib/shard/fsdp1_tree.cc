@@ -64,13 +64,16 @@ void Fsdp1Tree::sync_states(Context& ctx, Module& module, const std::vector<Para
   if (shared_.options.hybrid) broadcast_coalesced(ctx, states, shared_.options.replica_group());
 }
 
-/// A unit is on the host while those below it are gathered, and is cloned when they are done.
+/// A unit is on the host, or gathered, while those below it are gathered, and is cloned when they are done.
 void Fsdp1Tree::gather_state(Context& ctx, Module& module, const StateRequest& request, StateDict& out) {
   const auto unit = by_module_.find(&module);
   FlatParamHandle* handle = unit == by_module_.end() ? nullptr : &unit->second->handle();
   if (handle != nullptr) {
     ctx.device.synchronize();
-    handle->summon(ctx, request.keeps);
+    using Summoned = FlatParamHandle::Summoned;
+    handle->summon(ctx, request.in_chunks ? Summoned::on_device
+                        : request.keeps   ? Summoned::on_host
+                                          : Summoned::nowhere);
   }
   // Without original parameters a weight is a plain view, which knows nothing of its quant state.
   for (const auto& parameter : module.own_parameters())
@@ -78,7 +81,10 @@ void Fsdp1Tree::gather_state(Context& ctx, Module& module, const StateRequest& r
       out.clones.push_back(empty_like(ctx, parameter->quant->nested_code, Op::clone));
   for (Module* child : module.children()) gather_state(ctx, *child, request, out);
   if (handle == nullptr) return;
-  if (request.keeps) handle->clone_parameters(ctx, request.named_twice, out.entries);
+  if (request.in_chunks)
+    handle->chunk_parameters(ctx, request.named_twice, out.entries);
+  else if (request.keeps)
+    handle->clone_parameters(ctx, request.named_twice, out.entries);
   handle->dismiss(ctx);
 }
 

@@ -33,9 +33,11 @@ class Fsdp1Tree {
   const std::vector<Fsdp1Unit*>& units() const { return units_; }
   struct StateRequest {
     bool keeps = true;                       ///< the first rank
+    bool in_chunks = false;                  ///< SHARDED_STATE_DICT: every rank keeps its part
     const Parameter* named_twice = nullptr;  ///< a tied table
   };
-  /// The whole parameters below `module`, unit by unit (FULL_STATE_DICT, offload_to_cpu, rank0_only).
+  /// The parameters below `module`, unit by unit, as they come to the host: whole (FULL_STATE_DICT, offload_to_cpu,
+  /// rank0_only) or in chunks.
   void gather_state(Context& ctx, Module& module, const StateRequest& request, StateDict& out);
   /// FullyShardedDataParallel.clip_grad_norm_.
   Tensor clip_grad_norm(Context& ctx, double max_norm);

@@ -83,10 +83,10 @@ void Fsdp2Param::reset_shard(Context& ctx) {
   sharded_.impl()->storage = shard_data_.impl()->storage, sharded_.impl()->offset = 0;
 }
 
-Tensor Fsdp2Param::gathered_for_saving(Context& ctx) const {
+Tensor Fsdp2Param::gathered(Context& ctx, const Tensor& part) const {
   const Scoped category(ctx.category, Category::gathered_weights);
   const std::int64_t rows = shard_data_.size(0);
-  const Tensor own = to_device(ctx, sharded_);  // _gather_state_dict: to where the mesh is
+  const Tensor own = to_device(ctx, part);  // _gather_state_dict: to where the mesh is
   // Shard._to_replicate_tensor: ranks with fewer rows pad them first.
   const Tensor padded = own.size(0) < rows ? empty(ctx, shape_.with(0, rows), own.dtype(), Op::pad) : Tensor();
   if (padded.defined() && ctx.kernels(padded)) {

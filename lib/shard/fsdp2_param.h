@@ -41,8 +41,9 @@ class Fsdp2Param {
   /// Set if gradients are reduced in another dtype than they are computed in.
   std::optional<DType> reduce_dtype() const;
 
-  /// DTensor.full_tensor(): this rank's part, padded where the last ones are shorter, gathered from all ranks.
-  Tensor gathered_for_saving(Context& ctx) const;
+  /// DTensor.full_tensor() of what is cut as this parameter is: this rank's part, padded where the last ones are
+  /// shorter, gathered from all ranks.
+  Tensor gathered(Context& ctx, const Tensor& part) const;
   /// What this rank has to give when parameters are gathered: the padded shard, or after a forward pass that has cut
   /// over fewer ranks its larger part.
   const Tensor& gather_source() const { return post_forward_.defined() ? post_forward_ : shard_data_; }

@@ -158,7 +158,7 @@ StateDict Fsdp2Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
     out.clones = with_clones(ctx, model);
   for (const Parameter* parameter : names) {
     const Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
-    const Tensor whole = shard ? shard->gathered_for_saving(ctx) : parameter->tensor;
+    const Tensor whole = shard ? shard->gathered(ctx, shard->sharded()) : parameter->tensor;
     if (keeps) out.entries.push_back({parameter, to_host(ctx, whole)});
   }
   return out;

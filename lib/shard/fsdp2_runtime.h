@@ -25,6 +25,8 @@ class Fsdp2Runtime final : public ShardingRuntime {
   }
   Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm) override;
   StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
+  void save_training_state(Context& ctx, CausalLm& model, Optimizer& optimizer,
+                           const TrainingStateRequest& request) override;
 
  private:
   void adopt_units(Context& ctx, CausalLm& model);
@@ -35,6 +37,9 @@ class Fsdp2Runtime final : public ShardingRuntime {
   void shard_units(Context& ctx, CausalLm& model);
   void set_prefetch(CausalLm& model) const;
   void cast_shards(Context& ctx, Module& module);
+  static void save_shards(Context& ctx, CausalLm& model, bool adapter_only);
+  void save_trained(Context& ctx, CausalLm& model, bool keeps) const;
+  void save_optimizer(Context& ctx, CausalLm& model, Optimizer& optimizer, const TrainingStateRequest& request) const;
 
   Fsdp2Preparation preparation_;
   FullyShard fully_shard_;

@@ -40,6 +40,12 @@ StateDict ShardingRuntime::state_dict(Context& ctx, CausalLm& model, bool keeps)
   return out;
 }
 
+void ShardingRuntime::save_training_state(Context& ctx, CausalLm&, Optimizer& optimizer,
+                                          const TrainingStateRequest& request) {
+  if (!request.first) return;
+  for (const OptimizerEntry& entry : optimizer.state()) write_tensors(ctx, entry.state);
+}
+
 void ShardingRuntime::zero_grad(Context&, const std::vector<Tensor>& parameters) {
   for (const Tensor& parameter : parameters) set_grad(parameter, Tensor());
 }

@@ -58,6 +58,10 @@ class ShardingRuntime {
   /// The model as accelerator.get_state_dict() gives it for a FULL_STATE_DICT. Without `keeps` (ranks other than the
   /// first) the rank only takes part, and nothing is left of what was gathered.
   virtual StateDict state_dict(Context& ctx, CausalLm& model, bool keeps);
+  /// What the Trainer writes beside that for training to go on: the optimizer's state, and under most runtimes the
+  /// weights once more (transformers trainer.py, _save_optimizer_and_scheduler, 5.24).
+  virtual void save_training_state(Context& ctx, CausalLm& model, Optimizer& optimizer,
+                                   const TrainingStateRequest& request);
 };
 
 }  // namespace qlp

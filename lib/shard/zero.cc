@@ -42,6 +42,19 @@ StateDict ZeroRuntime::state_dict(Context& ctx, CausalLm& model, bool /*keeps*/)
   return out;
 }
 
+/// DeepSpeedEngine.save_checkpoint (runtime/engine.py; zero/stage_1_and_2.py, state_dict): the first rank writes what
+/// is trained, which are views of flat buffers that are written as a whole, and every rank its part of the optimizer.
+void ZeroRuntime::save_training_state(Context& ctx, CausalLm& model, Optimizer& optimizer,
+                                      const TrainingStateRequest& request) {
+  {
+    const StateDict module = ShardingRuntime::state_dict(ctx, model, true);
+    for (const auto& group : optimizer_->groups())
+      if (request.first) write_tensors(ctx, {group->flat()});
+  }
+  for (const OptimizerEntry& entry : optimizer.state()) write_tensors(ctx, entry.state);
+  for (const auto& group : optimizer_->groups()) write_tensors(ctx, {group->master()});
+}
+
 void ZeroRuntime::begin_micro_step(Context& ctx, bool sync) {
   ZeroEngine::begin_micro_step(ctx, sync);
   optimizer_->gradients().set_boundary(sync);

@@ -17,6 +17,8 @@ class ZeroRuntime final : public ZeroEngine {
   /// The partitions of the flat groups.
   std::vector<TrainedTensor> trained(CausalLm&) override { return optimizer_->trained(); }
   StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
+  void save_training_state(Context& ctx, CausalLm& model, Optimizer& optimizer,
+                           const TrainingStateRequest& request) override;
   double grad_norm(Context& ctx) const override { return optimizer_->grad_norm(ctx); }
 
  private:

@@ -100,6 +100,24 @@ StateDict Zero3Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
   return out;
 }
 
+/// DeepSpeedEngine.save_checkpoint (runtime/engine.py; zero/stage3.py, _rigid_state_dict): of the module nothing is
+/// there to be written, as all of it is cut, but frozen parts are copied unless they are left out.
+void Zero3Runtime::save_training_state(Context& ctx, CausalLm& model, Optimizer& optimizer,
+                                       const TrainingStateRequest& request) {
+  coordinator_->release_all(ctx);
+  {
+    std::vector<Tensor> frozen;
+    for (const Parameter* parameter : model.parameters())
+      if (!parameter->trainable && !request.adapter_only)
+        frozen.push_back(to_host(ctx, of_parameter_.at(parameter)->partition()));
+  }
+  for (const OptimizerEntry& entry : optimizer.state()) write_tensors(ctx, entry.state);
+  for (const TrainedTensor& master : optimizer_->trained()) write_tensors(ctx, {master.tensor});
+  for (const auto& [parameter, param] : of_parameter_)
+    if (param->trainable()) param->drop_secondary();  // invalidate_secondary_tensor
+  optimizer_->gather_persistent(ctx);
+}
+
 /// The modules around the decoder have hooks, too: the model for causal language modelling, or those that PEFT puts
 /// around it, which call it without its hooks. The innermost of them counts as the one that reads the head's weight;
 /// PEFT's pass on the functions for the backward pass that DeepSpeed has given the model, which knows nothing of that.

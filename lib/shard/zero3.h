@@ -25,6 +25,8 @@ class Zero3Runtime final : public ZeroEngine, public ParameterCutter {
                          const Tensor& num_items, const RunOptions& options) override;
   void zero_grad(Context& ctx, const std::vector<Tensor>& parameters) override;
   StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
+  void save_training_state(Context& ctx, CausalLm& model, Optimizer& optimizer,
+                           const TrainingStateRequest& request) override;
   /// The master weights of the sub groups.
   std::vector<TrainedTensor> trained(CausalLm&) override { return optimizer_->trained(); }
   double grad_norm(Context& ctx) const override { return optimizer_->grad_norm(ctx); }

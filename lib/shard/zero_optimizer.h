@@ -19,6 +19,7 @@ class ZeroOptimizer {
 
   /// The partition of each group, under the group's first parameter.
   std::vector<TrainedTensor> trained() const;
+  const std::vector<std::unique_ptr<ZeroGroup>>& groups() const { return groups_; }
   ZeroGradients& gradients() { return *gradients_; }
   double loss_scale() const { return loss_scale_.value(); }
   double grad_norm(Context& ctx) const { return global_norm_.defined() ? item(ctx, global_norm_) : host_norm_; }

@@ -24,10 +24,21 @@ void write_files(Context& ctx, const StateDict& state_dict, const SaveOptions& o
 
 }  // namespace
 
-void save_model(Context& ctx, CausalLm& model, ShardingRuntime& runtime, const SaveOptions& options) {
+void save_model(Context& ctx, CausalLm& model, ShardingRuntime& runtime, Optimizer& optimizer,
+                const SaveOptions& options) {
   const Scoped grad_mode(ctx.grad_enabled, false);
+  if (!options.gathers_model) return runtime.save_training_state(ctx, model, optimizer, {.first = options.writes});
   const StateDict state_dict = runtime.state_dict(ctx, model, options.writes);
   if (options.writes) write_files(ctx, state_dict, options);
+}
+
+void save_checkpoint(Context& ctx, CausalLm& model, ShardingRuntime& runtime, Optimizer& optimizer,
+                     const SaveOptions& options) {
+  const Scoped grad_mode(ctx.grad_enabled, false);
+  if (!options.in_shards) save_model(ctx, model, runtime, optimizer, options);
+  runtime.save_training_state(
+      ctx, model, optimizer,
+      {.adapter_only = options.adapter_only, .sharded = options.in_shards, .first = options.writes});
 }
 
 }  // namespace qlp

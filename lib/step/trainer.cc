@@ -52,9 +52,7 @@ void Trainer::train(Context& ctx) {
     if (options_.pipeline.stages > 1) {
       pipeline_step(ctx);
       begin_phase_("step" + std::to_string(step) + ".optimizer");
-      optimizer_step(ctx);
-      begin_phase_("step" + std::to_string(step) + ".zero_grad");
-      runtime_.zero_grad(ctx, trained_);
+      end_step(ctx, step);
       continue;
     }
     if (step > 1) begin_phase_("micro" + std::to_string(micro_ + 1) + ".forward");
@@ -71,9 +69,7 @@ void Trainer::train(Context& ctx) {
                              : "micro" + std::to_string(micro_ + 1) + ".forward");
       add_up_loss(ctx);
     }
-    optimizer_step(ctx);
-    begin_phase_("step" + std::to_string(step) + ".zero_grad");
-    runtime_.zero_grad(ctx, trained_);
+    end_step(ctx, step);
   }
   begin_phase_("end");
   const auto drop_locals = [&] { num_items_.reset(), step_loss_.reset(), grad_norm_.reset(); };
@@ -81,6 +77,16 @@ void Trainer::train(Context& ctx) {
   store_flos(ctx);
   drop_locals();
   if (!options_.adds_loss_in_place) total_loss_.reset();  // else an attribute of the Trainer
+}
+
+void Trainer::end_step(Context& ctx, std::int64_t step) {
+  optimizer_step(ctx);
+  begin_phase_("step" + std::to_string(step) + ".zero_grad");
+  runtime_.zero_grad(ctx, trained_);
+  if (step != options_.checkpoint_step) return;
+  begin_phase_("step" + std::to_string(step) + ".save");
+  store_flos(ctx);
+  save_checkpoint(ctx, model_, runtime_, *optimizer_, options_.save);
 }
 
 /// Tensors with weight decay, and without; those on different meshes are no group (trainer.py,
@@ -219,6 +225,11 @@ void Trainer::evaluate(Context& ctx) {
   const Scoped grad_mode(ctx.grad_enabled, false);
   const Scoped training(ctx.training, false);
   evaluation_loop(ctx, *options_.evaluation, [this](Context& c) { return predict(c); });
+}
+
+void Trainer::save(Context& ctx) {
+  begin_phase_("save");
+  save_model(ctx, model_, runtime_, *optimizer_, options_.save);
 }
 
 /// prediction_step

@@ -17,6 +17,7 @@
 #include "step/evaluation.h"
 #include "step/pipeline.h"
 #include "step/sample_data.h"
+#include "step/save.h"
 
 namespace qlp {
 
@@ -63,6 +64,8 @@ struct TrainerOptions {
   RankGroup expert_parallel{MeshAxis::ep};   ///< ranks that share the experts of each layer
   RankGroup context_parallel{MeshAxis::cp};  ///< ranks that share each sequence
   PipelineOptions pipeline;
+  SaveOptions save;
+  std::int64_t checkpoint_step = 0;  ///< after which model and optimizer are saved; 0: never
 };
 
 /// What a step of a run that computes has come to, on this rank.
@@ -81,6 +84,8 @@ class Trainer {
   void train(Context& ctx);
   /// Trainer.evaluate(), after training.
   void evaluate(Context& ctx);
+  /// Trainer.save_model(), after that.
+  void save(Context& ctx);
   /// Of each step; none on the dry device.
   const std::vector<StepNumbers>& numbers() const { return numbers_; }
   /// Of the optimizer, beside the allocator's memory.
@@ -98,6 +103,7 @@ class Trainer {
   void stage_backward(Context& ctx, std::int64_t i, const StagePass& pass);
   void add_up_loss(Context& ctx);
   void optimizer_step(Context& ctx);
+  void end_step(Context& ctx, std::int64_t step);
   Tensor clip_grad_norm(Context& ctx, double max_norm);
   void touch_updated(Context& ctx) const;
   void store_flos(Context& ctx);

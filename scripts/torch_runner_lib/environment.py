@@ -26,6 +26,9 @@ def prepare(job):
     elif "reshard_after_forward" in options:
         os.environ.update(fsdp2(options, values["job"]["cluster"]))
     if os.environ.get("ACCELERATE_USE_FSDP"):
+        asked = training.get("checkpoint", {}).get("state_dict_type", "SHARDED_STATE_DICT")
+        if asked != "auto":  # which is accelerate's own choice
+            os.environ["FSDP_STATE_DICT_TYPE"] = asked
         efficient = flag(plan.get("loading") == "rank0")
         os.environ.update(FSDP_CPU_RAM_EFFICIENT_LOADING=efficient, FSDP_SYNC_MODULE_STATES=efficient)
     if name.startswith("zero"):
@@ -43,7 +46,6 @@ def common(version, wrap):
         "ACCELERATE_USE_FSDP": "true",
         "FSDP_VERSION": version,
         "FSDP_AUTO_WRAP_POLICY": wrap.upper(),
-        "FSDP_STATE_DICT_TYPE": "SHARDED_STATE_DICT",
         "FSDP_ACTIVATION_CHECKPOINTING": "false",
     }
 

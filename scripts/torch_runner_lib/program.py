@@ -74,7 +74,10 @@ def check_cluster(cluster, plan):
 def begin_group(ranks):
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     if ranks > 1:
-        torch.distributed.init_process_group("cpu:gloo,cuda:nccl")
+        # accelerate adds a group for the CPU where FSDP gathers or offloads; with one FSDP1's chunks stay on the GPU.
+        shards = os.environ.get("FSDP_STATE_DICT_TYPE") == "SHARDED_STATE_DICT"
+        alone = shards and os.environ.get("FSDP_OFFLOAD_PARAMS") != "true"
+        torch.distributed.init_process_group("nccl" if alone else "cuda:nccl,cpu:gloo")
     elif os.environ.get("ACCELERATE_USE_FSDP") or os.environ.get("ACCELERATE_USE_DEEPSPEED"):
         # One rank of a sharded plan is a group of one.
         for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500"), ("RANK", "0"), ("WORLD_SIZE", "1"),
@@ -124,6 +127,11 @@ class Training:
         if save is not None:
             save.only("state_dict_type", "FULL_STATE_DICT", why="it saves whole state dicts")
             save.finish()
+        checkpoint = section.section("checkpoint")
+        self.checkpoints = checkpoint is not None
+        if checkpoint is not None:
+            checkpoint.told("state_dict_type")  # in the launcher's variables
+            checkpoint.finish()
         section.finish()
 
     def _read_evaluation(self, section):
@@ -143,7 +151,8 @@ class Training:
             "gradient_checkpointing": checkpoints and not prepared_kbit,
             "gradient_checkpointing_kwargs": self.checkpointing,
             "logging_strategy": "no",
-            "save_strategy": "no",
+            "save_strategy": "steps" if self.checkpoints else "no",
+            "save_steps": max(1, self.steps - 1),
             "report_to": [],
             "disable_tqdm": True,
             "learning_rate": 1e-4,
@@ -175,6 +184,7 @@ def make_trainer_class(phases, plan):
 
     class MarkingTrainer(Trainer):
         micro = 0
+        saved = False
         wrapped = False
 
         def create_accelerator_and_postprocess(self):
@@ -207,6 +217,14 @@ def make_trainer_class(phases, plan):
             result = super().training_step(model, *arguments, **options)
             phases.mark(f"micro{self.micro}.backward")
             return result
+
+        def _save_checkpoint(self, *arguments, **options):
+            """Once: the Trainer saves after the last step by itself."""
+            if self.saved:
+                return
+            self.saved = True
+            super()._save_checkpoint(*arguments, **options)
+            phases.mark(f"step{self.state.global_step}.save")
 
     return MarkingTrainer
 

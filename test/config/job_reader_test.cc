@@ -154,6 +154,9 @@ TEST_CASE("config/job_reader: evaluation and saving, by the names of their owner
         EvaluationSpec{.prediction_loss_only = false, .num_samples = 9, .eval_accumulation_steps = 3});
   CHECK(with("save: {}").saves_model);
   CHECK(with("save: {state_dict_type: FULL_STATE_DICT}").saves_model);
+  CHECK_FALSE(with("num_steps: 1").checkpoint);
+  CHECK(with("checkpoint: {}").checkpoint == StateDictType::automatic);
+  CHECK(with("checkpoint: {state_dict_type: SHARDED_STATE_DICT}").checkpoint == StateDictType::sharded);
 }
 
 TEST_CASE("config/job_reader: defaults that follow a version") {

@@ -92,6 +92,7 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
                                                            .num_samples = 5,
                                                            .eval_accumulation_steps = 2},
                               .saves_model = true,
+                              .checkpoint = StateDictType::sharded,
                               .num_steps = 7};
   job.cluster.gpu.compute_capability = 120;
   job.cluster.gpu.capacity = Bytes{12345678901};

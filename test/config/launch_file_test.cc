@@ -43,7 +43,8 @@ TEST_CASE("config/launch_file: what accelerate config asks about FSDP1") {
       "num_processes: 16\nfsdp_config:\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
       "  fsdp_backward_prefetch: BACKWARD_POST\n  fsdp_forward_prefetch: true\n"
       "  fsdp_cpu_ram_efficient_loading: false\n  fsdp_offload_params: true\n"
-      "  fsdp_sharding_strategy: HYBRID_SHARD\n  fsdp_use_orig_params: false\n");
+      "  fsdp_sharding_strategy: HYBRID_SHARD\n  fsdp_use_orig_params: false\n"
+      "  fsdp_state_dict_type: SHARDED_STATE_DICT\n");
   CHECK(file.plan.name == "fsdp1-hybrid-shard");
   const auto& fsdp = std::get<Fsdp1>(file.plan.plan);
   CHECK_FALSE(fsdp.use_orig_params);
@@ -54,6 +55,7 @@ TEST_CASE("config/launch_file: what accelerate config asks about FSDP1") {
   CHECK(file.num_machines == 2);
   CHECK(file.mixed_precision == "bf16");
   CHECK(file.ram_efficient_loading == false);
+  CHECK(file.state_dict_type == StateDictType::sharded);
 }
 
 TEST_CASE("config/launch_file: keys of fsdp_config may stand without their prefix") {

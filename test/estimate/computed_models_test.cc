@@ -99,6 +99,26 @@ TEST_CASE("estimate/computed_models: evaluation and saving follow training") {
   }
 }
 
+TEST_CASE("estimate/computed_models: a checkpoint between steps changes nothing of them") {
+  JobSpec job = small_lora_job(small_model(Family::llama));
+  job.cluster.world_size = 2;
+  job.training.num_steps = 3;
+  Fsdp1 flat;
+  flat.use_orig_params = false;
+  for (const ShardingPlan& plan :
+       std::initializer_list<ShardingPlan>{Ddp{}, Fsdp1{}, flat, Fsdp2{}, Zero{.stage = 2}, Zero{.stage = 3}}) {
+    JobSpec saving = job;
+    const ComputedRun whole = compute_run(job, plan, kLr);
+    for (const StateDictType type : {StateDictType::full, StateDictType::sharded}) {
+      saving.training.checkpoint = type;
+      const ComputedRun run = compute_run(saving, plan, kLr);
+      CHECK(test::distance(run.weights, whole.weights) == 0);
+      for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
+        test::check_same_peaks(saving, plan, run.ranks[rank], static_cast<std::int64_t>(rank));
+    }
+  }
+}
+
 TEST_CASE("estimate/computed_models: stages of a pipeline come to what one rank does") {
   constexpr double kClippedLr = 0.2;
   JobSpec job = float_job(small_job(small_model(Family::llama)));

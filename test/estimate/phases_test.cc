@@ -144,14 +144,70 @@ TEST_CASE("estimate/phases: evaluation and saving under ZeRO, as DeepSpeed 0.18.
   job.loading = Loading::cpu;
   job.training.gradient_checkpointing = GradientCheckpointing::reentrant;
   Zero stage3{.stage = 3, .overlap_comm = true};
-  job.plans = {{"zero3", stage3}};
-  CHECK(estimate(job).plans.front().refusals.front().code == "zero3-own-checkpoint");
+  // DeepSpeed's own checkpoint: parts of the frozen base are copied, nothing is gathered.
+  const PlanReport own = run(job, {"zero3", stage3});
+  CHECK(phase(own, "save").peak.requested == phase(own, "save").held.requested);
+  CHECK(phase(own, "save").host_peak >= Bytes{768626688 / 4});
+  CHECK(phase(own, "save").host_peak < Bytes{768626688 / 2});
   stage3.stage3_gather_16bit_weights_on_model_save = true;
   const PlanReport cut = run(job, {"zero3", stage3});
   CHECK(phase(cut, "evaluation").peak.requested == Bytes{2642931689});
   CHECK(phase(cut, "evaluation").held.requested == Bytes{1982049865});  // what was fetched last is not freed
   CHECK(phase(cut, "save").held.requested == Bytes{1213443657});
   CHECK(phase(cut, "save").host_peak >= Bytes{768626688});
+}
+
+// Seen with the real libraries on a null GPU, 2 ranks (torch 2.14.1, transformers 5.24.0, accelerate 1.15.0; DeepSpeed
+// 0.18.3 on torch 2.8.0, transformers 4.57.1).
+TEST_CASE("estimate/phases: a checkpoint gathers what is cut, one tensor or one unit at a time, or nothing in shards") {
+  JobSpec job = two_layers(2);
+  job.loading = Loading::cpu;
+  job.training.optimizer = named_optimizer("adamw_torch");
+  const auto peak = [&job](const NamedPlan& plan, StateDictType type) {
+    job.training.checkpoint = type;
+    return phase(run(job, plan), "step1.save").peak.requested.count();
+  };
+  Zero stage3{.stage = 3, .overlap_comm = true};
+  CHECK(peak({"zero3", stage3}, StateDictType::full) == 4091566701);  // DeepSpeed's own checkpoint alone
+  job.stack = {{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}};
+  CHECK(peak(kFsdp2, StateDictType::sharded) == 2322919714);
+  CHECK(peak(kFsdp2, StateDictType::automatic) == 2322919714);
+  CHECK(peak(kFsdp2, StateDictType::full) == 3373592846);  // the table in float32 is 1050673152
+  CHECK(peak(kFsdp1, StateDictType::full) == 4424282260);
+  CHECK(peak(kFsdp1, StateDictType::automatic) == 4424282260);
+  job.adapter = lora();
+  CHECK(peak(kFsdp2, StateDictType::full) == 935143694);  // the frozen table, under its second name
+  CHECK(peak(kFsdp2, StateDictType::sharded) == 409807138);
+}
+
+TEST_CASE("estimate/phases: the first rank gets the whole optimizer of a full checkpoint on its host") {
+  JobSpec job = two_layers(4);
+  job.loading = Loading::gpu;
+  const auto host = [&job](StateDictType type) {
+    job.training.checkpoint = type;
+    return *run(job, kFsdp2).host;
+  };
+  const std::uint64_t states = 2ULL * 4 * 384313344;  // of two averages in float32
+  const HostReport full = host(StateDictType::full);
+  CHECK(full.rank0.phase == "save");
+  CHECK(full.rank0.peak.count() > states);
+  CHECK(full.others->peak.count() < states / 16);
+  const HostReport sharded = host(StateDictType::sharded);
+  CHECK(sharded.rank0.peak.count() < states / 4 + states / 16);
+  CHECK(sharded.rank0.peak.count() >= states / 4);
+}
+
+TEST_CASE("estimate/phases: checkpoints that the libraries do not write are refused") {
+  JobSpec job = two_layers(2);
+  job.training.checkpoint = StateDictType::full;
+  job.plans = {{"fsdp1-no-shard", Fsdp1{.sharding_strategy = ShardingStrategy::no_shard}}};
+  CHECK(estimate(job).plans.front().refusals.front().code == "fsdp1-checkpoint-no-shard");
+  job.adapter = lora();
+  job.stack.accelerate = {1, 14, 0};
+  job.plans = {kFsdp2};
+  CHECK(estimate(job).plans.front().refusals.front().code == "fsdp2-checkpoint-adapter");
+  job.training.checkpoint = StateDictType::sharded;
+  CHECK(estimate(job).plans.front().applicable());
 }
 
 TEST_CASE("estimate/phases: only the first rank holds the gathered model, on the host") {
