@@ -260,12 +260,11 @@ Bytes cublas_workspaces(const JobSpec& job, const StackProfile& stack) {
 }
 
 /// What arrives from the stages before and after, for each microbatch (torch.distributed.pipelining, stage.py).
-Bytes pipeline_buffers(const JobSpec& job, const ModelSlice& slice) {
+Bytes pipeline_buffers(const JobSpec& job, const ShardingPlan& plan, const ModelSlice& slice) {
   const TrainingSpec& training = job.training;
-  const bool widened = job.quantization && job.quantization->prepare_kbit && !job.quantization->trl_bf16_cast;
   const std::int64_t neighbours = (slice.first() ? 0 : 1) + (slice.last() ? 0 : 1);
   const std::int64_t hidden = training.micro_batch_size * training.seq_len * job.model.hidden_size;
-  return bytes_of(neighbours * training.gradient_accumulation_steps * hidden, widened ? DType::float32 : job.dtype);
+  return bytes_of(neighbours * training.gradient_accumulation_steps * hidden, dtype_between_stages(job, plan));
 }
 
 /// The scale of the loss and the count of steps since it grew (torch.amp.GradScaler): a float and an integer.
@@ -317,7 +316,7 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
                         }},
              plan);
   of(held, Category::parameters) += buffers(job, stack, cast_buffers);
-  of(held, Category::communication_buffers) += pipeline_buffers(job, slice_of(job, rank));
+  of(held, Category::communication_buffers) += pipeline_buffers(job, plan, slice_of(job, rank));
   of(held, Category::quant_state) += quant_state(job, weights, stack.quant());
   if (stack.adds_loss_in_place()) of(held, Category::logits_and_loss) += bytes_of(1, DType::float32);
   of(held, Category::workspace) += cublas_workspaces(job, stack);

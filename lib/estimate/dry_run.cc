@@ -56,7 +56,8 @@ EvaluationOptions evaluation_options(const JobSpec& job, std::int64_t ranks) {
   EvaluationOptions options;
   options.batch_size = spec.per_device_eval_batch_size;
   options.keeps_predictions = !spec.prediction_loss_only;
-  const std::int64_t readers = ranks / job.cluster.mesh.tp;  // ranks that share layers see the same samples
+  // Ranks that share layers or sequences see the same samples.
+  const std::int64_t readers = ranks / job.cluster.mesh.tp / job.cluster.mesh.cp;
   const std::int64_t all = ceil_div(ceil_div(spec.num_samples, readers), spec.per_device_eval_batch_size);
   options.batches = spec.num_samples == 0 ? kAlike : all;
   options.accumulation = spec.eval_accumulation_steps.value_or(0);
@@ -125,15 +126,14 @@ std::unique_ptr<WeightQuantizer> make_quantizer(const JobSpec& job, const StackP
   return std::make_unique<FourBitQuantizer>(four_bit_format(*job.quantization), stack.quant());
 }
 
-PipelineOptions pipeline_options(const JobSpec& job, std::int64_t rank) {
+PipelineOptions pipeline_options(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank) {
   const ModelSlice slice = slice_of(job, rank);
-  // What goes from stage to stage has the dtype of the residual stream.
-  const bool widened = job.quantization && job.quantization->prepare_kbit && !job.quantization->trl_bf16_cast;
   return {.stages = slice.stages,
           .stage = slice.stage,
           .microbatches = job.training.gradient_accumulation_steps,
           .hidden_size = job.model.hidden_size,
-          .dtype = widened ? DType::float32 : job.dtype};
+          .dtype = dtype_between_stages(job, plan),
+          .stride = ranks_of_stage(job)};
 }
 
 LoadOptions load_options(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
@@ -229,7 +229,7 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
       prepare_model(ctx, *model, job, stack);
     }
     TrainerOptions training = trainer_options(job, job.cluster.world_size, machine, stack);
-    training.pipeline = pipeline_options(job, rank);
+    training.pipeline = pipeline_options(job, plan, rank);
     training.save = save_options(job, plan, rank, stack);
     if (job.training.checkpoint) training.checkpoint_step = std::max<std::int64_t>(1, job.training.num_steps - 1);
     training.rank = replica / job.cluster.mesh.cp;  // those that share a sequence have one sample

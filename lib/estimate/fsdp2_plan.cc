@@ -178,7 +178,7 @@ std::optional<DType> policy_dtype(const std::optional<PolicyDType>& chosen, cons
 
 std::int64_t shard_ranks(const JobSpec& job, const Fsdp2& plan) {
   const std::int64_t tp = job.cluster.mesh.tp;
-  if (!plan.hybrid) return job.cluster.world_size / tp;
+  if (!plan.hybrid) return job.cluster.world_size / tp / job.cluster.mesh.pp;
   if (plan.dp_shard_size > 0) return plan.dp_shard_size;
   return std::max<std::int64_t>(1, std::min(job.cluster.gpus_per_node, job.cluster.world_size) / tp);
 }
@@ -238,7 +238,7 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
   Fsdp2Setup setup;
   setup.options = {.world_size = ranks,
                    .rank = shard_place(job, plan, rank),
-                   .replicas = job.cluster.world_size / ranks,
+                   .replicas = job.cluster.world_size / job.cluster.mesh.pp / ranks,
                    .cpu_offload = plan.cpu_offload,
                    .pin_memory = plan.pin_memory,
                    .precision = precision_of(job, plan),

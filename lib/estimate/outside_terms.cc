@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "estimate/fsdp2_plan.h"
+#include "estimate/parallel_rules.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/gpu_catalogue.h"
 
@@ -106,6 +107,15 @@ std::vector<Communicators> communicators_of(const JobSpec& job, const Fsdp2& pla
 
 }  // namespace
 
+/// Beside the group of all ranks: those that have the same layers, and a rank of each stage.
+std::vector<Communicators> communicators_of_stages(const JobSpec& job, const CommunicatorSpec& world) {
+  CommunicatorSpec replicas = world, stages = world;
+  replicas.ranks = ranks_of_stage(job);
+  stages.ranks = job.cluster.mesh.pp, stages.all_reduce = true;
+  stages.ranks_per_node = std::max<std::int64_t>(1, world.ranks_per_node / replicas.ranks);
+  return {{world}, {replicas}, {stages}};
+}
+
 std::vector<Communicators> communicators(const JobSpec& job, const NamedPlan& plan) {
   const auto* fsdp1 = std::get_if<Fsdp1>(&plan.plan);
   CommunicatorSpec world{
@@ -115,6 +125,7 @@ std::vector<Communicators> communicators(const JobSpec& job, const NamedPlan& pl
       .link = link_of(job.cluster.gpu),
       .compute_capability = job.cluster.gpu.compute_capability,
       .all_reduce = std::holds_alternative<Ddp>(plan.plan) || std::holds_alternative<Single>(plan.plan)};
+  if (job.cluster.mesh.pp > 1 && !std::holds_alternative<Single>(plan.plan)) return communicators_of_stages(job, world);
   if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan.plan)) return communicators_of(job, *fsdp2, world);
   if (std::holds_alternative<Zero>(plan.plan)) {
     // DeepSpeed works in a clone of the world group (utils/groups.py, _clone_world_group); the Trainer counts tokens in

@@ -1,5 +1,6 @@
 #include "estimate/parallel_rules.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -174,16 +175,27 @@ void check_expert_parallel(Rules& rules, const ShardingPlan& plan, const StackPr
                  "target q_proj or v_proj too");
 }
 
+/// What wraps a stage's layers: the passes of a stage know of DDP and FSDP2 (stage.py, backward_maybe_with_nosync).
+void check_beside_stages(Rules& rules, const ShardingPlan& plan) {
+  if (std::holds_alternative<Fsdp1>(plan) || std::holds_alternative<Zero>(plan))
+    rules.refuse("pp-plan",
+                 "torch's pipeline stages put off the reductions of DDP and FSDP2 to their last microbatch, and know "
+                 "nothing of FSDP1 or DeepSpeed",
+                 "plan ddp, fsdp2 or single");
+  if (!std::holds_alternative<Single>(plan) && rules.job.cluster.mesh.tp > 1)
+    rules.refuse("pp-mesh", "stages whose layers ranks share are planned for one replica of the model only",
+                 "plan single, or tp: 1");
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  if (fsdp2 && (fsdp2->hybrid || fsdp2->cpu_offload))
+    rules.refuse("pp-fsdp2", "stages beside a hybrid mesh or offload are not planned yet",
+                 "plan fsdp2 without cpu_offload");
+}
+
 /// torch.distributed.pipelining (stage.py, schedules.py of 2.14), as torchtitan drives it.
 void check_pipeline(Rules& rules, const ShardingPlan& plan) {
   const JobSpec& job = rules.job;
   const std::int64_t stages = job.cluster.mesh.pp;
-  if (!std::holds_alternative<Single>(plan))
-    rules.refuse(
-        "pp-plan",  // configuration_utils.py, _validate_mesh_config
-        "transformers' DistributedConfig refuses pipeline stages beside data parallelism, and other runtimes of "
-        "them are planned for one replica of the model only",
-        "plan single, or pp: 1");
+  check_beside_stages(rules, plan);
   if (job.model.num_hidden_layers < stages)
     rules.refuse("pp-layers",
                  std::to_string(stages) + " stages of " + std::to_string(job.model.num_hidden_layers) + " layers",
@@ -208,9 +220,16 @@ void check_phases_of(Rules& rules, const ShardingPlan& plan) {
         "saving a model that is cut is planned for full fine-tunes under tensor parallelism alone, and not for "
         "experts",
         "leave training.save out");
-  if (job.training.evaluation && (mesh.cp > 1 || mesh.pp > 1 || mesh.ep > 1))
-    rules.refuse("mesh-phases", "evaluation of sequences, stages or experts that are shared is not planned yet",
-                 "leave training.evaluation out");
+  if (!job.training.evaluation) return;
+  const auto refuse = [&](const char* message, const char* hint) { rules.refuse("mesh-phases", message, hint); };
+  if (mesh.pp > 1) refuse("the Trainer evaluates no stages of a pipeline", "leave training.evaluation out");
+  if (mesh.cp > 1 && !job.training.evaluation->prediction_loss_only)
+    refuse("logits of shared sequences are gathered as they lie on the ranks, beside whole labels, which fit no metric",
+           "prediction_loss_only: true");
+  // expert_parallel.py, AutoEP: they then sum what each has computed of all tokens.
+  if (mesh.ep > 1 && std::holds_alternative<Single>(plan))
+    refuse("ranks that share experts and batches send no tokens where nothing is trained, which is not planned yet",
+           "plan fsdp2, or leave training.evaluation out");
 }
 
 }  // namespace
@@ -227,13 +246,24 @@ Diagnostics check_mesh(const JobSpec& job, const ShardingPlan& plan, const Stack
   return std::move(rules.found);
 }
 
+std::int64_t ranks_of_stage(const JobSpec& job) {
+  const Mesh& mesh = job.cluster.mesh;
+  return std::max(job.cluster.world_size, mesh.ranks_of_replica()) / mesh.pp;
+}
+
+DType dtype_between_stages(const JobSpec& job, const ShardingPlan& plan) {
+  const bool widened = job.quantization && job.quantization->prepare_kbit && !job.quantization->trl_bf16_cast;
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  const DType stream = widened ? DType::float32 : job.dtype;
+  return fsdp2 ? precision_of(job, *fsdp2).output_dtype.value_or(stream) : stream;
+}
+
 ModelSlice slice_of(const JobSpec& job, std::int64_t rank) {
   const Mesh& mesh = job.cluster.mesh;
-  const std::int64_t replica = mesh.ranks_of_replica();
   const bool steps = mesh.cp_comm_strategy == CpCommStrategy::alltoall;
   return {.tp = mesh.tp,
           .stages = mesh.pp,
-          .stage = place_in(mesh, replica, rank % replica).pp,
+          .stage = rank / ranks_of_stage(job) % mesh.pp,
           .ring = {.ranks = mesh.cp,
                    .rank = rank / mesh.tp % mesh.cp,
                    .rotation = steps ? RingRotation::alltoall : RingRotation::allgather},
@@ -244,8 +274,10 @@ std::vector<std::int64_t> distinct_ranks(const JobSpec& job, const ShardingPlan&
   const Mesh& mesh = job.cluster.mesh;
   std::vector<std::int64_t> ranks{0};
   for (std::int64_t place = 1; place < mesh.cp; ++place) ranks.push_back(place);
-  if (!std::holds_alternative<Single>(plan)) return ranks;
-  for (std::int64_t stage = 1; stage < mesh.pp; ++stage) ranks.push_back(stage * mesh.ranks_of_replica() / mesh.pp);
+  // Without a plan for them further replicas are idle.
+  const bool alone = std::holds_alternative<Single>(plan);
+  const std::int64_t apart = alone ? mesh.ranks_of_replica() / mesh.pp : ranks_of_stage(job);
+  for (std::int64_t stage = 1; stage < mesh.pp; ++stage) ranks.push_back(stage * apart);
   return ranks;
 }
 
@@ -258,8 +290,9 @@ Diagnostics mesh_notes(const JobSpec& job) {
   };
   if (job.cluster.mesh.pp > 1)
     note("pipeline",
-         "the Trainer runs no pipelines: stages run torch.distributed.pipelining's Schedule1F1B, with the microbatches "
-         "of gradient_accumulation_steps, on the layers of transformers");
+         "the Trainer runs no pipelines, and transformers none beside data parallelism: stages run "
+         "torch.distributed.pipelining's Schedule1F1B, with the microbatches of gradient_accumulation_steps, on the "
+         "layers of transformers, which ddp and fsdp2 wrap as accelerate does a whole model");
   if (job.cluster.mesh.ep > 1)
     note("even-routing",
          "routers are taken to send tokens to all experts evenly: a rank whose experts get more of them needs more, at "

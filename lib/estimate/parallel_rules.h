@@ -14,6 +14,12 @@ namespace qlp {
 /// Refusals; empty where the job's mesh can be worked out under this plan.
 Diagnostics check_mesh(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack);
 
+/// How many ranks have the same layers; stages are so far apart.
+std::int64_t ranks_of_stage(const JobSpec& job);
+
+/// Of the hidden states that go from stage to stage: that of the residual stream, or in which FSDP2 hands them on.
+DType dtype_between_stages(const JobSpec& job, const ShardingPlan& plan);
+
 /// What a rank holds of the model.
 ModelSlice slice_of(const JobSpec& job, std::int64_t rank);
 

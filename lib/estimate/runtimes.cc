@@ -25,7 +25,7 @@ Made single(const JobSpec& job) {
 }
 
 Made ddp(const JobSpec& job, const Ddp& plan, const StackProfile& stack) {
-  const ReducerOptions options{.world_size = job.cluster.world_size,
+  const ReducerOptions options{.world_size = job.cluster.world_size / job.cluster.mesh.pp,
                                .bucket_cap_mb = plan.bucket_cap_mb,
                                .gradient_as_bucket_view = plan.gradient_as_bucket_view,
                                .holds_replaced = !stack.collectives_have_own_stream()};

@@ -101,7 +101,7 @@ std::vector<AxisPlacement> axes_of(const JobSpec& job, const ShardingPlan& plan,
   const std::optional<int> rows = is_sharded ? std::optional(0) : std::nullopt;
   if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan)) {
     const std::int64_t shards = shard_ranks(job, *fsdp2);
-    add("dp_replicate", job.cluster.world_size / mesh.tp / shards, std::nullopt);
+    add("dp_replicate", job.cluster.world_size / mesh.tp / mesh.pp / shards, std::nullopt);
     if (parameter.mesh == LayerMesh::ep) {
       add("efsdp", expert_share(job, *fsdp2, 0).ranks, rows);
       add("ep", mesh.ep, 0);
@@ -128,7 +128,7 @@ class Mapper {
         persistent_(persistent_elements(job, plan.plan, stack)) {}
 
   std::optional<Diagnostics> add_stage(std::int64_t stage) {
-    const std::int64_t rank = stage * job_.cluster.mesh.ranks_of_replica() / job_.cluster.mesh.pp;
+    const std::int64_t rank = stage * ranks_of_stage(job_);
     auto built = build_model(job_.model, build_options(job_, rank, stack_));
     if (!built) return built.error();
     CausalLm& model = **built;
@@ -136,7 +136,10 @@ class Mapper {
       const auto runtime = make_runtime(job_, plan_.plan, 0, stack_);
       if (!runtime) return runtime.error();
       if (auto refusals = runtime.value()->check(model); !refusals.empty()) return refusals;
-      map_.units = units_of(job_, plan_.plan, model, stack_);
+    }
+    for (WrapUnit& unit : units_of(job_, plan_.plan, model, stack_)) {
+      const bool root = unit.modules == std::vector<std::string>{""};
+      if (!root || stage == job_.cluster.mesh.pp - 1) map_.units.push_back(std::move(unit));  // last, of every stage
     }
     for (const Parameter* parameter : model.parameters()) add(*parameter, stage);
     return std::nullopt;

@@ -23,13 +23,15 @@ Tensor summed_over_ranks(Context& ctx, Tensor norm, const std::vector<RankGroup>
   return norm;
 }
 
-Tensor clip_over_stages(Context& ctx, const std::vector<Tensor>& parameters, const RankGroup& stages, double max_norm) {
+Tensor clip_over_stages(Context& ctx, const MeshTensors& own, const RankGroup& stages, double max_norm) {
   const Scoped category(ctx.category, Category::workspace);
-  Tensor norm = total_grad_norm(ctx, parameters);
+  ReduceNorm reduce;
+  if (!own.axes.empty()) reduce = [&](Context& c, const Tensor& norm) { return summed_over_ranks(c, norm, own.axes); };
+  Tensor norm = total_grad_norm(ctx, own.tensors, reduce);
   compute(ctx, Unary::square, norm, norm);
   all_reduce(ctx, stages, norm, ReduceOp::sum);
   compute(ctx, Unary::sqrt, norm, norm);
-  scale_by_norm(ctx, parameters, norm, max_norm);
+  scale_by_norm(ctx, own.tensors, norm, max_norm);
   return norm;
 }
 

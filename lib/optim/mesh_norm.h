@@ -21,8 +21,8 @@ Tensor summed_over_ranks(Context& ctx, Tensor norm, const std::vector<RankGroup>
 /// A norm for each mesh, then that of those norms, by which the gradients are scaled in place.
 Tensor clip_over_meshes(Context& ctx, const std::vector<MeshTensors>& meshes, double max_norm);
 
-/// The norm over the stages of a pipeline, each of which has the gradients of its own layers (torchtitan
-/// distributed/utils.py, clip_grad_norm_).
-Tensor clip_over_stages(Context& ctx, const std::vector<Tensor>& parameters, const RankGroup& stages, double max_norm);
+/// The norm over the stages of a pipeline, each of which has the gradients of its own layers, or this rank's parts of
+/// them (torchtitan distributed/utils.py, clip_grad_norm_).
+Tensor clip_over_stages(Context& ctx, const MeshTensors& own, const RankGroup& stages, double max_norm);
 
 }  // namespace qlp

@@ -30,10 +30,11 @@ void DdpRuntime::begin_micro_step(Context&, bool sync) { reducer_->set_sync(sync
 CausalLmOutput DdpRuntime::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                                    const Tensor& num_items, const RunOptions& options) {
   if (ctx.grad_enabled) reducer_->prepare_forward(ctx);
-  if (reducer_->syncs()) {
+  if (syncs_buffers_) {
     module_buffers_ = buffers_of(model);  // _sync_buffers looks whether the model has others by now (distributed.py)
     broadcast_coalesced(ctx, module_buffers_, options_.group());
   }
+  if (ctx.grad_enabled) syncs_buffers_ = reducer_->syncs();
   return model.forward(ctx, ids, labels, num_items, options);
 }
 

@@ -79,10 +79,7 @@ StateDict Fsdp1Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
 StateDict Fsdp1Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps, bool in_chunks) {
   StateDict out;
   for (Fsdp1Unit* unit : tree_->units()) unit->handle().reset_gradient_if_unused();
-  const Parameter& embedding = model.parts().embedding->weight();
-  const bool tied = &embedding == &model.parts().head->weight();
-  tree_->gather_state(ctx, model, {.keeps = keeps, .in_chunks = in_chunks, .named_twice = tied ? &embedding : nullptr},
-                      out);
+  tree_->gather_state(ctx, model, {.keeps = keeps, .in_chunks = in_chunks, .named_twice = tied_table(model)}, out);
   return out;
 }
 

@@ -65,8 +65,7 @@ void Fsdp2Runtime::save_trained(Context& ctx, CausalLm& model, bool keeps) const
   std::vector<const Parameter*> names;
   for (const Parameter* parameter : model.parameters())
     if (parameter->trainable) names.push_back(parameter);
-  const Parameter& embedding = model.parts().embedding->weight();
-  if (&embedding == &model.parts().head->weight()) names.push_back(&embedding);
+  if (const Parameter* table = tied_table(model)) names.push_back(table);
   std::vector<Tensor> state_dict;
   for (const Parameter* parameter : names) {
     const Fsdp2Param* shard = fully_shard_.shard_of(*parameter);

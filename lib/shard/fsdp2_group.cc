@@ -140,12 +140,12 @@ void Fsdp2Group::post_backward(Context& ctx) {
   phase_ = Fsdp2Phase::post_backward;
   for (Fsdp2Param& param : params_) param.add_to_accumulated_grad(ctx);
   if (!reduces_) {
-    reshard(ctx);
+    if (reshards_after_backward_) reshard(ctx);
     for (Fsdp2Param& param : params_) param.accumulate_grad(ctx);
     return;
   }
   std::vector<UnshardedGrad> grads = take_grads(ctx);
-  reshard(ctx);
+  if (reshards_after_backward_) reshard(ctx);
   wait_for_reductions(ctx);
   if (grads.empty()) {
     if (options_.behaviour.drops_reduced_early) comm_.reduce_scatter_state.reset();

@@ -30,6 +30,7 @@ class Fsdp2Group {
   std::vector<Fsdp2Param>& params() { return params_; }
   Fsdp2Phase phase() const { return phase_; }
   void set_reduces(bool reduces) { reduces_ = reduces; }
+  void set_reshards_after_backward(bool reshards) { reshards_after_backward_ = reshards; }
 
   /// Gathers. Gives `input` with a node behind it that ends the backward pass of the group, if a gradient passes there.
   Tensor pre_forward(Context& ctx, const Tensor& input);
@@ -38,6 +39,8 @@ class Fsdp2Group {
   void pre_backward(Context& ctx, bool prefetches);
   /// Reshards, and reduces the gradients.
   void post_backward(Context& ctx);
+  /// The end of a backward pass that is not the last one.
+  void end_pass() { phase_ = Fsdp2Phase::idle; }
   /// The end of a backward pass.
   void finalize(Context& ctx);
   /// Starts to gather, as in `phase`.
@@ -69,6 +72,7 @@ class Fsdp2Group {
   bool sharded_post_forward_ = false;
   bool gathering_ = false;  ///< unshard was called, wait_for_unshard was not
   bool reduces_ = true;
+  bool reshards_after_backward_ = true;
   Tensor gathered_;
   Tensor all_reduce_state_;  ///< what the last all-reduce ran on, until the end of the backward pass
   std::vector<std::size_t> post_forward_indices_;

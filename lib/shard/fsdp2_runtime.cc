@@ -34,9 +34,11 @@ std::vector<Tensor> placeholders(Context& ctx, CausalLm& model, bool copies) {
 /// their own; last the parameter that the loop over the optimizer ended at (accelerator.py, _prepare_fsdp2).
 std::vector<Parameter*> order_of_release(CausalLm& model, bool names_tables) {
   std::vector<Parameter*> order, tables, decaying, others;
-  const Parameter &embedding = model.parts().embedding->weight(), &head = model.parts().head->weight();
+  const CausalLmParts& parts = model.parts();
+  const Parameter* const embedding = parts.embedding ? &parts.embedding->weight() : nullptr;
+  const Parameter* const head = parts.head ? &parts.head->weight() : nullptr;
   for (Parameter* parameter : model.parameters()) {
-    (names_tables && (parameter == &embedding || parameter == &head) ? tables : order).push_back(parameter);
+    (names_tables && (parameter == embedding || parameter == head) ? tables : order).push_back(parameter);
     if (parameter->trainable) (has_weight_decay(*parameter, false) ? decaying : others).push_back(parameter);
   }
   order.insert(order.end(), tables.begin(), tables.end());
@@ -98,7 +100,7 @@ void Fsdp2Runtime::adopt_units(Context& ctx, CausalLm& model) {
   fully_shard_.begin(order_of_release(model, false), [](const Parameter&) { return false; });
   const auto units = fsdp2_units_at_load(model, preparation_.reshard_after_forward);
   CausalLmParts& parts = model.parts();
-  if (&parts.embedding->weight() == &parts.head->weight()) {
+  if (tied_table(model)) {
     parts.embedding->untie();
     static_cast<Linear&>(*parts.head).untie();
   }
@@ -131,8 +133,7 @@ void Fsdp2Runtime::load_state_dict(Context& ctx, CausalLm& model) {
   const Scoped category(ctx.category, Category::communication_buffers);
   std::vector<const Parameter*> state_dict;
   for (const Parameter* parameter : model.parameters()) state_dict.push_back(parameter);
-  const Parameter& embedding = model.parts().embedding->weight();
-  if (&embedding == &model.parts().head->weight()) state_dict.push_back(&embedding);  // under its other name
+  if (const Parameter* table = tied_table(model)) state_dict.push_back(table);  // under its other name
   for (const Parameter* parameter : state_dict) {
     Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
     if (!shard) continue;
@@ -150,8 +151,7 @@ StateDict Fsdp2Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
   fully_shard_.reshard(ctx);
   std::vector<const Parameter*> names;
   for (const Parameter* parameter : model.parameters()) names.push_back(parameter);
-  const Parameter& embedding = model.parts().embedding->weight();
-  if (&embedding == &model.parts().head->weight()) names.push_back(&embedding);
+  if (const Parameter* table = tied_table(model)) names.push_back(table);
   StateDict out;
   // A DTensor knows nothing of the quant state of what it was made from: only whole weights bring theirs.
   if (preparation_.ignored == Fsdp2Ignored::quantized || preparation_.ignored == Fsdp2Ignored::base)
@@ -220,10 +220,11 @@ CausalLmOutput Fsdp2Runtime::forward(Context& ctx, CausalLm& model, const Tensor
   if (preparation_.cut_at_load && !std::exchange(initialized_, true)) fully_shard_.pad_shards(ctx);
   const Tensor items = root.cast_input(ctx, num_items);
   wait_stream(ctx, kCopyInStream, ctx.stream);  // for the optimizer
-  root.pre_forward(ctx, model, ids);
-  CausalLmOutput output = model.forward(ctx, ids, labels, items, options);
-  std::vector<Tensor*> outputs{&output.loss};
-  if (output.logits.defined()) outputs.push_back(&output.logits);  // a fused loss leaves none
+  const Tensor input = root.pre_forward(ctx, model, ids);
+  CausalLmOutput output = model.forward(ctx, input, labels, items, options);
+  std::vector<Tensor*> outputs;  // a fused loss leaves no logits, a stage of a pipeline hidden states alone
+  for (Tensor* tensor : {&output.loss, &output.logits, &output.hidden})
+    if (tensor->defined()) outputs.push_back(tensor);
   root.post_forward(ctx, outputs);
   return output;
 }

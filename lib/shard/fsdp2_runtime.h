@@ -18,6 +18,8 @@ class Fsdp2Runtime final : public ShardingRuntime {
   std::vector<TrainedTensor> trained(CausalLm& model) override;
   void prepare(Context& ctx, CausalLm& model) override;
   void begin_micro_step(Context& ctx, bool sync) override;
+  void begin_stage_backward(Context&, bool /*last*/) override { fully_shard_.begin_stage_backward(); }
+  void end_stage_passes(Context& ctx) override { fully_shard_.end_stage_passes(ctx); }
   CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                          const Tensor& num_items, const RunOptions& options) override;
   std::vector<RankGroup> shard_axes(LayerMesh mesh) const override {

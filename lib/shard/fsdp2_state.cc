@@ -80,7 +80,7 @@ void Fsdp2State::cast_outputs(Context& ctx, const std::vector<Tensor*>& outputs)
 void Fsdp2State::pre_backward(Context& ctx) {
   phase_ = Fsdp2Phase::pre_backward;
   if (!std::exchange(shared_.final_callback_queued, true))
-    ctx.engine.queue_callback([shared = &shared_](Context& c) { final_callback(c, *shared); });
+    ctx.engine.queue_callback([shared = &shared_](Context& c) { end_backward(c, *shared); });
   if (group_) group_->pre_backward(ctx, backward_prefetch_.empty());
   prefetch(ctx, backward_prefetch_, Fsdp2Phase::pre_backward);
 }
@@ -90,18 +90,22 @@ void Fsdp2State::prefetch(Context& ctx, const std::vector<Fsdp2State*>& states, 
     if (state->group_) state->group_->prefetch(ctx, phase);
 }
 
-void Fsdp2State::final_callback(Context& ctx, Fsdp2Shared& shared) {
+void Fsdp2State::end_backward(Context& ctx, Fsdp2Shared& shared) {
   for (Fsdp2State* state : shared.states) {
     state->phase_ = Fsdp2Phase::idle;
     state->to_run_.clear();  // a fused loss reads the head's weight and does not run it
     if (!state->group_) continue;
     // No gradient has passed through the input of this group.
     if (state->group_->phase() != Fsdp2Phase::post_backward) state->group_->post_backward(ctx);
-    state->group_->finalize(ctx);
+    if (shared.is_last_backward)
+      state->group_->finalize(ctx);
+    else
+      state->group_->end_pass();
   }
+  shared.final_callback_queued = false;
+  if (!shared.is_last_backward) return;
   shared.comm.post_forward_order.clear();
   shared.comm.reduce_scatter_state.reset();
-  shared.final_callback_queued = false;
 }
 
 }  // namespace qlp

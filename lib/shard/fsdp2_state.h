@@ -20,6 +20,7 @@ struct Fsdp2Shared {
   std::vector<Fsdp2State*> states;  ///< the root first, then in the order of named_modules()
   Fsdp2State* forward_root = nullptr;
   bool final_callback_queued = false;
+  bool is_last_backward = true;  ///< else what a backward pass leaves is kept for the next one
 };
 
 /// One call of fully_shard, on one module or on several that run one after the other.
@@ -41,6 +42,8 @@ class Fsdp2State final : public ForwardHooks {
   Tensor post_forward(Context& ctx, Module& module, Tensor output) override;
   /// The same for all results of a module; those that want a gradient get a hook.
   void post_forward(Context& ctx, const std::vector<Tensor*>& outputs);
+  /// _root_post_backward_final_callback
+  static void end_backward(Context& ctx, Fsdp2Shared& shared);
   /// An input of a module in the dtype of its parameters; anything but floats, or nothing, as it is.
   Tensor cast_input(Context& ctx, Tensor input) const;
 
@@ -49,7 +52,6 @@ class Fsdp2State final : public ForwardHooks {
   void cast_outputs(Context& ctx, const std::vector<Tensor*>& outputs);
   void pre_backward(Context& ctx);
   static void prefetch(Context& ctx, const std::vector<Fsdp2State*>& states, Fsdp2Phase phase);
-  static void final_callback(Context& ctx, Fsdp2Shared& shared);
 
   Fsdp2Shared& shared_;
   std::vector<Module*> modules_;

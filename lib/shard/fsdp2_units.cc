@@ -1,5 +1,7 @@
 #include "shard/fsdp2_units.h"
 
+#include "shard/state_dict.h"
+
 namespace qlp {
 
 std::vector<Fsdp2Unit> fsdp2_units(CausalLm& model, const Fsdp2Preparation& preparation,
@@ -13,15 +15,14 @@ std::vector<Fsdp2Unit> fsdp2_units(CausalLm& model, const Fsdp2Preparation& prep
     units.push_back({{&model}, behaviour.root_obeys_reshard ? reshard : ReshardAfterForward{false}});
     return units;
   }
-  const bool tied = &parts.embedding->weight() == &parts.head->weight();
-  std::vector<Module*> tail;
-  if (preparation.finds_final_norm) tail.push_back(parts.norm.get());
-  if (tied)
+  std::vector<Module*> tail;  // some of them may be on other stages of a pipeline
+  if (preparation.finds_final_norm && parts.norm) tail.push_back(parts.norm.get());
+  if (tied_table(model))
     tail.push_back(parts.embedding.get());
-  else
+  else if (parts.embedding)
     units.push_back({{parts.embedding.get()}, reshard});
-  tail.push_back(parts.head.get());
-  units.push_back({std::move(tail), false});
+  if (parts.head) tail.push_back(parts.head.get());
+  if (!tail.empty()) units.push_back({std::move(tail), false});
   units.push_back({{&model}, false});
   return units;
 }
@@ -34,7 +35,7 @@ std::vector<Fsdp2Unit> fsdp2_units_at_load(CausalLm& model, const ReshardAfterFo
       units.push_back({{&module}, true, true});
   });
   for (const auto& layer : parts.layers) units.push_back({{layer.get()}, of_layers});
-  const bool tied = &parts.embedding->weight() == &parts.head->weight();
+  const bool tied = tied_table(model) != nullptr;
   if (!tied) units.push_back({{parts.embedding.get()}, true});
   Module* const table = tied ? static_cast<Module*>(parts.embedding.get()) : parts.head.get();
   units.push_back({{parts.norm.get(), table}, false});

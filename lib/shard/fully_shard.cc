@@ -110,4 +110,22 @@ void FullyShard::set_reduces(bool reduces) {
     if (state->group()) state->group()->set_reduces(reduces);
 }
 
+void FullyShard::begin_stage_backward() {
+  shared_.is_last_backward = false;
+  set_reduces(false);
+  for (const auto& state : states_)
+    if (state->group()) state->group()->set_reshards_after_backward(false);
+}
+
+void FullyShard::end_stage_passes(Context& ctx) {
+  shared_.is_last_backward = true;
+  set_reduces(true);
+  for (Fsdp2State* state : shared_.states) {
+    if (!state->group()) continue;
+    state->group()->set_reshards_after_backward(true);
+    state->group()->post_backward(ctx);
+  }
+  Fsdp2State::end_backward(ctx, shared_);
+}
+
 }  // namespace qlp

@@ -52,6 +52,11 @@ class FullyShard {
   void reshard(Context& ctx);
   /// set_requires_gradient_sync
   void set_reduces(bool reduces);
+  /// A backward pass in a stage of a pipeline: whatever it gathers stays, and nothing is reduced
+  /// (set_is_last_backward, set_reshard_after_backward, set_requires_gradient_sync).
+  void begin_stage_backward();
+  /// After the last of them: everything is cut again, and reduced.
+  void end_stage_passes(Context& ctx);
 
  private:
   void add_state(const std::vector<Module*>& modules, std::vector<Fsdp2Param> params,

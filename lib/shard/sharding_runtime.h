@@ -39,6 +39,12 @@ class ShardingRuntime {
   virtual std::vector<TrainedTensor> trained(CausalLm& model);
   /// Before a micro step; without `sync` gradients stay on the rank (no_sync).
   virtual void begin_micro_step(Context&, bool /*sync*/) {}
+  // In a stage of a pipeline (torch/distributed/pipelining/stage.py, forward_maybe_with_nosync,
+  // backward_maybe_with_nosync, perform_reduce_grad; 2.8 to 2.14): around the passes of its microbatches, of which the
+  // last backward pass is the last of all.
+  virtual void begin_stage_forward(Context&) {}
+  virtual void begin_stage_backward(Context&, bool /*last*/) {}
+  virtual void end_stage_passes(Context&) {}
   /// The forward pass of the wrapped model.
   virtual CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                                  const Tensor& num_items, const RunOptions& options);

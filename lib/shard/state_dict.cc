@@ -5,6 +5,13 @@
 
 namespace qlp {
 
+const Parameter* tied_table(CausalLm& model) {
+  const CausalLmParts& parts = model.parts();
+  if (!parts.embedding || !parts.head) return nullptr;
+  const Parameter& embedding = parts.embedding->weight();
+  return &embedding == &parts.head->weight() ? &embedding : nullptr;
+}
+
 std::vector<Tensor> cloned_nested_codes(Context& ctx, Module& module) {
   std::vector<Tensor> clones;
   for (const Parameter* parameter : module.parameters())

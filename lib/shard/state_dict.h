@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "nn/causal_lm.h"
 #include "nn/module.h"
 #include "tensor/context.h"
 
@@ -17,6 +18,10 @@ struct StateDict {
   std::vector<StateDictEntry> entries;
   std::vector<Tensor> clones;  ///< that were made on the way and live as long
 };
+
+/// The embedding's weight where the head has none of its own, which then has two names; null else, and on stages of a
+/// pipeline that have one of them only.
+const Parameter* tied_table(CausalLm& model);
 
 /// How training is saved so that it can go on.
 struct TrainingStateRequest {

@@ -33,8 +33,7 @@ Tensor full_tensor(Context& ctx, const Parameter& parameter) {
 StateDict TensorParallelRuntime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
   std::vector<const Parameter*> names;
   for (const Parameter* parameter : model.parameters()) names.push_back(parameter);
-  const Parameter& embedding = model.parts().embedding->weight();
-  if (&embedding == &model.parts().head->weight()) names.push_back(&embedding);  // under its other name
+  if (const Parameter* table = tied_table(model)) names.push_back(table);  // under its other name
   StateDict out;
   for (const Parameter* parameter : names) {
     const Tensor whole = parameter->mesh == LayerMesh::none ? parameter->tensor.alias() : full_tensor(ctx, *parameter);

@@ -17,8 +17,9 @@ struct PipelineOptions {
   std::int64_t microbatches = 1;
   std::int64_t hidden_size = 0;
   DType dtype = DType::bfloat16;  ///< of hidden states between stages
+  std::int64_t stride = 1;        ///< neighbours are so many ranks apart: those of a stage lie between
 
-  RankGroup group() const { return {MeshAxis::pp, stages}; }
+  RankGroup group() const { return {MeshAxis::pp, stages, stride}; }
   bool first() const { return stage == 0; }
   bool last() const { return stage == stages - 1; }
   /// Forward passes ahead of the first backward pass, and the most that are in flight: as many as there are stages from

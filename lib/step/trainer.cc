@@ -9,7 +9,6 @@
 #include "autograd/engine.h"
 #include "autograd/pointwise.h"
 #include "optim/weight_decay.h"
-#include "step/context_parallel.h"
 #include "tensor/arithmetic.h"
 #include "tensor/collective.h"
 #include "tensor/compute.h"
@@ -140,6 +139,18 @@ Tensor Trainer::tokens(Context& ctx, std::int64_t batch_size, std::int64_t micro
   return out;
 }
 
+/// _prepare_inputs, _prepare_context_parallel_inputs
+Trainer::Batch Trainer::make_batch(Context& ctx, std::int64_t batch_size, std::int64_t micro) const {
+  Batch batch;
+  batch.split = split_buffers(ctx, {batch_size, options_.seq_len}, options_.context_parallel);
+  batch.ids = tokens(ctx, batch_size, micro);
+  batch.labels = tokens(ctx, batch_size, micro);
+  if (!batch.split.is_split()) return batch;
+  batch.shifted_labels = tokens(ctx, batch_size, micro, Text::shifted_labels);
+  batch.positions = tokens(ctx, batch_size, micro, Text::positions);
+  return batch;
+}
+
 Tensor Trainer::counted_items(Context& ctx, double own) const {
   Tensor counted = from_host(ctx, {}, DType::int64);
   fill(ctx, counted, own);
@@ -168,12 +179,13 @@ Tensor Trainer::counted_items(Context& ctx, double own) const {
   return counted;
 }
 
-CausalLmOutput Trainer::compute_loss(Context& ctx, const Tensor& ids, const Tensor& labels, const Tensor& num_items,
-                                     const RunOptions& run) {
+CausalLmOutput Trainer::compute_loss(Context& ctx, const Batch& batch, const Tensor& num_items, RunOptions run) {
+  run.shifted_labels = batch.shifted_labels, run.positions = batch.positions;
   CausalLmOutput output;
   {
     const AutocastRegion autocast(ctx, options_.autocast);
-    output = runtime_.forward(ctx, model_, ids, labels, num_items, run);
+    output = runtime_.forward(ctx, model_, batch.ids, batch.labels, num_items, run);
+    run = {};
   }
   if (options_.outputs_to_fp32 && output.logits.defined()) {
     const Scoped category(ctx.category, Category::logits_and_loss);
@@ -190,18 +202,10 @@ void Trainer::micro_step(Context& ctx, std::int64_t micro, bool sync) {
   ++micro_;
   runtime_.begin_micro_step(ctx, sync);
   if (micro_ == 1) begin_phase_("micro1.forward");
-  const SplitBuffers split =
-      split_buffers(ctx, {options_.micro_batch_size, options_.seq_len}, options_.context_parallel);
-  Tensor ids = tokens(ctx, options_.micro_batch_size, micro);
-  Tensor labels = tokens(ctx, options_.micro_batch_size, micro);
-  RunOptions run = options_.run;
-  if (split.is_split()) {
-    run.shifted_labels = tokens(ctx, options_.micro_batch_size, micro, Text::shifted_labels);
-    run.positions = tokens(ctx, options_.micro_batch_size, micro, Text::positions);
-  }
-  Tensor loss = compute_loss(ctx, ids, labels, num_items_, run).loss;
+  Batch batch = make_batch(ctx, options_.micro_batch_size, micro);
+  Tensor loss = compute_loss(ctx, batch, num_items_, options_.run).loss;
   begin_phase_("micro" + std::to_string(micro_) + ".backward");
-  if (!options_.keeps_inputs) ids.reset(), labels.reset(), run.shifted_labels.reset(), run.positions.reset();
+  if (!options_.keeps_inputs) batch.ids = batch.labels = batch.shifted_labels = batch.positions = Tensor();
   const double weight = options_.run.loss_weight;
   if (ctx.kernels(loss)) numbers_.back().loss += item(ctx, loss) * weight;
   if (runtime_.steps_in_backward()) {
@@ -236,26 +240,27 @@ void Trainer::save(Context& ctx) {
 Prediction Trainer::predict(Context& ctx) {
   const Scoped category(ctx.category, Category::activations);
   const std::int64_t batch_size = options_.evaluation->batch_size;
-  const Tensor ids = tokens(ctx, batch_size, 0);
-  const Tensor labels = tokens(ctx, batch_size, 0);
+  const Batch batch = make_batch(ctx, batch_size, 0);
   const double items = label_tokens(batch_size);
   const Tensor num_items = options_.evaluation_counts_items ? counted_items(ctx, items) : Tensor();
   RunOptions run = options_.run;
   run.checkpointing = Checkpointing::none;
   run.input_requires_grad = false;
   run.item_count = items;
-  const CausalLmOutput output = compute_loss(ctx, ids, labels, num_items, run);
+  const CausalLmOutput output = compute_loss(ctx, batch, num_items, run);
   const Scoped results(ctx.category, Category::logits_and_loss);
   Prediction prediction;
   prediction.loss = scalar(ctx, output.loss.dtype(), Op::mean);
   copy_into(ctx, prediction.loss, output.loss);
-  if (options_.evaluation->keeps_predictions) prediction.logits = output.logits, prediction.labels = labels.alias();
+  if (options_.evaluation->keeps_predictions)
+    prediction.logits = output.logits, prediction.labels = batch.labels.alias();
   return prediction;
 }
 
 StagePass Trainer::stage_forward(Context& ctx, std::int64_t i) {
   const PipelineOptions& pipeline = options_.pipeline;
   begin_phase_("micro" + std::to_string(micro_ + i + 1) + ".forward");
+  runtime_.begin_stage_forward(ctx);
   StagePass pass;
   if (!pipeline.first()) pass.input = pipeline_.receive_input(ctx, i);
   const Tensor ids = tokens(ctx, options_.micro_batch_size, i + 1);
@@ -277,8 +282,9 @@ StagePass Trainer::stage_forward(Context& ctx, std::int64_t i) {
   return pass;
 }
 
-void Trainer::stage_backward(Context& ctx, std::int64_t i, const StagePass& pass) {
+void Trainer::stage_backward(Context& ctx, std::int64_t i, const StagePass& pass, bool last) {
   begin_phase_("micro" + std::to_string(micro_ + i + 1) + ".backward");
+  runtime_.begin_stage_backward(ctx, last);
   const Tensor gradient = options_.pipeline.last() ? Tensor() : pipeline_.receive_gradient(ctx, i);
   ctx.engine.backward(ctx, {pass.output}, {gradient});
   if (pass.input.defined()) pipeline_.send_gradient(ctx, grad_of(pass.input));
@@ -298,11 +304,12 @@ void Trainer::pipeline_step(Context& ctx) {
   const auto forward = [&] { in_flight.push_back(stage_forward(ctx, forwards++)); };
   while (forwards < pipeline.warmup()) forward();
   for (std::int64_t i = 0; i < played; ++i) {
-    stage_backward(ctx, i, in_flight.front());
+    stage_backward(ctx, i, in_flight.front(), i == played - 1);
     in_flight.pop_front();
     if (forwards < played) forward();
   }
   pipeline_.flush(ctx);
+  runtime_.end_stage_passes(ctx);
   micro_ += played;
 }
 
@@ -337,7 +344,10 @@ void Trainer::store_flos(Context& ctx) {
 }
 
 Tensor Trainer::clip_grad_norm(Context& ctx, double max_norm) {
-  if (options_.pipeline.stages > 1) return clip_over_stages(ctx, trained_, options_.pipeline.group(), max_norm);
+  if (options_.pipeline.stages > 1) {
+    const std::vector<RankGroup> parts = runtime_.shard_axes(LayerMesh::none);
+    return clip_over_stages(ctx, {trained_, parts}, options_.pipeline.group(), max_norm);
+  }
   if (by_mesh_.size() < 2) return runtime_.clip_grad_norm(ctx, trained_, max_norm);
   std::vector<MeshTensors> meshes;
   for (const auto& [mesh, tensors] : by_mesh_) meshes.push_back(tensors);

@@ -14,6 +14,7 @@
 #include "optim/mesh_norm.h"
 #include "optim/optimizer.h"
 #include "shard/sharding_runtime.h"
+#include "step/context_parallel.h"
 #include "step/evaluation.h"
 #include "step/pipeline.h"
 #include "step/sample_data.h"
@@ -100,15 +101,20 @@ class Trainer {
   void micro_step(Context& ctx, std::int64_t micro, bool sync);
   void pipeline_step(Context& ctx);
   StagePass stage_forward(Context& ctx, std::int64_t i);
-  void stage_backward(Context& ctx, std::int64_t i, const StagePass& pass);
+  void stage_backward(Context& ctx, std::int64_t i, const StagePass& pass, bool last);
   void add_up_loss(Context& ctx);
   void optimizer_step(Context& ctx);
   void end_step(Context& ctx, std::int64_t step);
   Tensor clip_grad_norm(Context& ctx, double max_norm);
   void touch_updated(Context& ctx) const;
   void store_flos(Context& ctx);
-  CausalLmOutput compute_loss(Context& ctx, const Tensor& ids, const Tensor& labels, const Tensor& num_items,
-                              const RunOptions& run);
+  /// What a micro step is given; of sequences that ranks share this rank's piece.
+  struct Batch {
+    SplitBuffers split;
+    Tensor ids, labels, shifted_labels, positions;
+  };
+  Batch make_batch(Context& ctx, std::int64_t batch_size, std::int64_t micro) const;
+  CausalLmOutput compute_loss(Context& ctx, const Batch& batch, const Tensor& num_items, RunOptions run);
   Prediction predict(Context& ctx);
 
   CausalLm& model_;

@@ -74,10 +74,11 @@ def check_cluster(cluster, plan):
 def begin_group(ranks):
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     if ranks > 1:
-        # accelerate adds a group for the CPU where FSDP gathers or offloads; with one FSDP1's chunks stay on the GPU.
+        torch.distributed.init_process_group("cuda:nccl,cpu:gloo")  # objects travel by the second
+        # accelerate has that one only where FSDP gathers or offloads, and FSDP1 asks what its chunks are to lie on.
         shards = os.environ.get("FSDP_STATE_DICT_TYPE") == "SHARDED_STATE_DICT"
-        alone = shards and os.environ.get("FSDP_OFFLOAD_PARAMS") != "true"
-        torch.distributed.init_process_group("nccl" if alone else "cuda:nccl,cpu:gloo")
+        if shards and os.environ.get("FSDP_OFFLOAD_PARAMS") != "true":
+            torch.distributed.distributed_c10d._get_pg_default_device = lambda group=None: torch.device("cuda")
     elif os.environ.get("ACCELERATE_USE_FSDP") or os.environ.get("ACCELERATE_USE_DEEPSPEED"):
         # One rank of a sharded plan is a group of one.
         for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500"), ("RANK", "0"), ("WORLD_SIZE", "1"),

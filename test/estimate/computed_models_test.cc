@@ -140,6 +140,32 @@ TEST_CASE("estimate/computed_models: stages of a pipeline come to what one rank 
     test::check_same_peaks(staged, Single{}, (*stages)[stage], static_cast<std::int64_t>(stage));
 }
 
+TEST_CASE("estimate/computed_models: stages beside data parallelism come to what whole models do") {
+  constexpr double kClippedLr = 0.2;
+  JobSpec job = float_job(small_job(small_model(Family::llama)));
+  job.training.max_grad_norm = 0.5;
+  job.training.num_steps = 3, job.training.gradient_accumulation_steps = 3;
+  job.cluster.world_size = 2;
+  JobSpec staged = job;
+  staged.cluster.world_size = 4, staged.cluster.mesh.pp = 2;
+  for (const ShardingPlan& plan :
+       std::initializer_list<ShardingPlan>{Ddp{}, Fsdp2{}, Fsdp2{.reshard_after_forward = false}}) {
+    const ComputedRun whole = compute_run(job, plan, kClippedLr);
+    auto stages = run_on_cpu(staged, plan, {.learning_rate = kClippedLr});
+    REQUIRE(stages);
+    REQUIRE(stages->size() == 4);
+    for (std::size_t step = 0; step < 3; ++step) {
+      const double loss = ((*stages)[2].steps[step].loss + (*stages)[3].steps[step].loss) / 2;
+      CHECK(loss == doctest::Approx(loss_of(whole, step)).epsilon(1e-5));
+      for (const DryRun& rank : *stages)
+        CHECK(rank.steps[step].grad_norm == doctest::Approx(whole.ranks.front().steps[step].grad_norm).epsilon(1e-4));
+    }
+    CHECK(loss_of(whole, 2) < loss_of(whole, 0));
+    for (std::size_t rank = 0; rank < 4; ++rank)
+      test::check_same_peaks(staged, plan, (*stages)[rank], static_cast<std::int64_t>(rank));
+  }
+}
+
 TEST_CASE("estimate/computed_models: float16, whose gradients are whole or in parts") {
   JobSpec job = small_lora_job(small_model(Family::llama));
   job.cluster.world_size = 2;

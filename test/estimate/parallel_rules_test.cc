@@ -7,9 +7,11 @@
 #include <doctest/doctest.h>
 
 #include "estimate/closed_form.h"
+#include "estimate/communication.h"
 #include "estimate/dry_run.h"
 #include "estimate/estimate.h"
 #include "estimate/rank_report.h"
+#include "estimate/step_work.h"
 #include "plan/job_names.h"
 #include "small_jobs.h"
 
@@ -286,12 +288,32 @@ TEST_CASE("estimate/parallel_rules: every stage is played and the worst decides"
   CHECK(report.resources->gpus == 3);
 }
 
+TEST_CASE("estimate/parallel_rules: stages beside data parallelism reduce their gradients once a step") {
+  for (const ShardingPlan& plan : std::initializer_list<ShardingPlan>{Ddp{}, Fsdp2{}}) {
+    const auto reduced = [&](std::int64_t microbatches) {
+      JobSpec job = piped(2, 4, microbatches);
+      job.cluster.world_size = 4;
+      const auto run = dry_run(job, plan, 0);
+      REQUIRE(run);
+      Bytes payload;
+      for (const CollectiveTotal& total : communication_of(last_step(*run, job.training)).collectives) {
+        const bool of_replicas = total.group.axis == MeshAxis::dp_replicate || total.group.axis == MeshAxis::dp_shard;
+        if (of_replicas && total.kind != Collective::all_gather) payload += total.payload;
+      }
+      return payload;
+    };
+    CHECK(reduced(2) > Bytes{1000});
+    CHECK(reduced(2) == reduced(16));
+  }
+}
+
 TEST_CASE("estimate/parallel_rules: what is not planned is refused with the reason") {
   JobSpec job = piped(3, 3, 2);
   CHECK(refusal_of(job, Single{}) == "pp-microbatches");
   job.training.gradient_accumulation_steps = 3;
   CHECK(refusal_of(job, Single{}).empty());
-  CHECK(refusal_of(job, Fsdp2{}) == "pp-plan");
+  CHECK(refusal_of(job, Fsdp1{}) == "pp-plan");
+  CHECK(refusal_of(job, Zero{.stage = 1}) == "pp-plan");
   job.model.tie_word_embeddings = true;
   CHECK(refusal_of(job, Single{}) == "pp-tied");
   job = piped(4, 3, 4);

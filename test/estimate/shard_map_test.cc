@@ -115,6 +115,14 @@ TEST_CASE("estimate/shard_map: stages have what is theirs, once, in the order of
   CHECK(map.parameters.front().stage == 0);
   CHECK(map.parameters.back().stage == 1);
   CHECK(std::ranges::is_sorted(map.parameters, {}, &MappedParameter::stage));
+  // Beside data parallelism each stage has its units; the last one is the whole of any stage.
+  job.cluster.world_size = 4, job.cluster.mesh.pp = 2;
+  const ShardMap sharded = map_of(job, "fsdp2");
+  CHECK(sharded.parameters.size() == map.parameters.size());
+  CHECK(all_of(sharded, [](const MappedParameter& p) { return p.placement == Placement::sharded; }));
+  const auto layers = static_cast<std::size_t>(job.model.num_hidden_layers);
+  REQUIRE(sharded.units.size() == layers + 3);  // and the embedding, the head with its norm
+  CHECK(sharded.units.back().modules == std::vector<std::string>{""});
 }
 
 TEST_CASE("estimate/shard_map: experts that ranks share lie on a mesh of their own") {
