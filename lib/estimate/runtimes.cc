@@ -28,7 +28,9 @@ Made ddp(const JobSpec& job, const Ddp& plan, const StackProfile& stack) {
   const ReducerOptions options{.world_size = job.cluster.world_size / job.cluster.mesh.pp,
                                .bucket_cap_mb = plan.bucket_cap_mb,
                                .gradient_as_bucket_view = plan.gradient_as_bucket_view,
-                               .holds_replaced = !stack.collectives_have_own_stream()};
+                               .replaced = stack.collectives_have_own_stream() ? ReplacedBuckets::recorded
+                                           : job.cluster.mesh.pp > 1           ? ReplacedBuckets::dropped
+                                                                               : ReplacedBuckets::held};
   return std::unique_ptr<ShardingRuntime>(std::make_unique<DdpRuntime>(options));
 }
 

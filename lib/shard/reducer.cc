@@ -60,9 +60,8 @@ std::vector<Bucket> Reducer::assign(const std::vector<std::size_t>& order,
 
 void Reducer::make_buckets(Context& ctx, const std::vector<Bucket>& buckets) {
   views_.assign(parameters_.size(), Tensor());
-  if (options_.holds_replaced)
-    replaced_ = std::move(buckets_);
-  else
+  if (options_.replaced == ReplacedBuckets::held) replaced_ = std::move(buckets_);
+  if (options_.replaced == ReplacedBuckets::recorded)
     for (const Tensor& old : buckets_) old.storage().record_stream(kCollectiveStream);
   buckets_.clear();
   members_.clear();

@@ -9,15 +9,21 @@
 
 namespace qlp {
 
+/// How c10d keeps buckets that others replace.
+enum class ReplacedBuckets : std::uint8_t {
+  recorded,  ///< until their sum is done (recordStream, before torch 2.8)
+  /// Until the first collective after its watchdog has looked, which it does every 100 ms (ProcessGroupNCCL.cpp,
+  /// shelvesToUnstash_): a race, which the next backward pass mostly ends, as is taken here.
+  held,
+  dropped,  ///< the same, over before they are replaced: many passes of a pipeline lie between
+};
+
 struct ReducerOptions {
   std::int64_t world_size = 1;
   RankGroup group() const { return {MeshAxis::dp_replicate, world_size}; }
   std::int64_t bucket_cap_mb = 25;  ///< 25 is the default, with which the first bucket is closed at 1 MiB
   bool gradient_as_bucket_view = false;
-  /// How c10d keeps buckets that others replace. Before torch 2.8 until their sum is done (recordStream). From then on
-  /// until the first collective after its watchdog has looked, which it does every 100 ms (ProcessGroupNCCL.cpp,
-  /// shelvesToUnstash_): a race, which the next backward pass mostly ends, as is taken here.
-  bool holds_replaced = false;
+  ReplacedBuckets replaced = ReplacedBuckets::recorded;
 };
 
 /// With find_unused_parameters off. Hooks on the parameters refer to the reducer: it stays where it is, and outlives

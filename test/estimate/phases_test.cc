@@ -175,6 +175,9 @@ TEST_CASE("estimate/phases: a checkpoint gathers what is cut, one tensor or one 
   CHECK(peak(kFsdp2, StateDictType::full) == 3373592846);  // the table in float32 is 1050673152
   CHECK(peak(kFsdp1, StateDictType::full) == 4424282260);
   CHECK(peak(kFsdp1, StateDictType::automatic) == 4424282260);
+  CHECK(peak(kFsdp1, StateDictType::sharded) == 4424282260);
+  // Beside a group for the CPU the chunks of all states stay on the GPU, where nothing else is.
+  CHECK(peak({"fsdp1-full-shard", Fsdp1{.cpu_offload = true}}, StateDictType::sharded) == 3694424208);
   job.adapter = lora();
   CHECK(peak(kFsdp2, StateDictType::full) == 935143694);  // the frozen table, under its second name
   CHECK(peak(kFsdp2, StateDictType::sharded) == 409807138);

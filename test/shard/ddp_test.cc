@@ -130,7 +130,7 @@ TEST_CASE("shard/ddp: the old bucket may wait for the stream of the collectives"
 
 TEST_CASE("shard/ddp: or is held until the next backward pass that sums gradients") {
   SixLayers job;
-  job.wrap({.holds_replaced = true});
+  job.wrap({.replaced = ReplacedBuckets::held});
   job.forward_backward();
   job.zero_grad();
   CHECK(job.now() == 40);
