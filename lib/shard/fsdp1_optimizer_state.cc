@@ -66,9 +66,9 @@ void FlatParamHandle::gather_by_name(Context& ctx, const Fsdp1OptimizerStates& s
 void FlatParamHandle::gather_flat_states(Context& ctx, const OptimizerEntry& entry, const TrainingStateRequest& request,
                                          std::vector<Tensor>& out) const {
   std::vector<Tensor> buffers, parts;
-  for (const Tensor& state : entry.state) {
-    buffers.push_back(empty(ctx, {shard_numel_ * options_->world_size}, state.dtype(), Op::zeros));
-    all_gather(ctx, options_->group(), buffers.back(), to_device(ctx, state));
+  for (const Tensor& kept : entry.state) {
+    buffers.push_back(empty(ctx, {shard_numel_ * options_->world_size}, kept.dtype(), Op::zeros));
+    all_gather(ctx, options_->group(), buffers.back(), to_device(ctx, kept));
   }
   if (!request.sharded && !request.first) return;
   for (const Piece& piece : pieces_)
