@@ -100,6 +100,31 @@ struct AddRowsBackward final : Node {
   void release() override { index.release(), source.release(); }
 };
 
+/// The gradient of the copy without those rows, and the rows of it, which are expanded to what was copied; that is kept
+/// for its shape (derivatives.yaml, index_copy).
+struct CopyRowsBackward final : Node {
+  using Node::Node;
+  SavedTensor index, source;
+  std::vector<std::int64_t> rows;
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor at = index.unpack(ctx);
+    Grads out(2);
+    if (wants(1)) {
+      const Tensor copied = source.unpack(ctx);
+      out[1] = empty(ctx, copied.shape(), grads[0].dtype(), Op::index_select);
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        copy_elements(ctx, out[1].narrow(0, static_cast<std::int64_t>(i), 1), grads[0].narrow(0, rows[i], 1));
+    }
+    if (wants(0)) {
+      out[0] = empty_like(ctx, grads[0], Op::masked_fill);
+      copy_elements(ctx, out[0], grads[0]);
+      for (const std::int64_t row : rows) fill(ctx, out[0].narrow(0, row, 1), 0);
+    }
+    return out;
+  }
+  void release() override { index.release(), source.release(); }
+};
+
 struct PutBackward final : Node {
   using Node::Node;
   SavedTensor order;
@@ -248,6 +273,18 @@ Tensor nonzero(Context& ctx, const Tensor& a, std::int64_t found) {
   ctx.device.synchronize();
   Tensor out = empty(ctx, {static_cast<std::int64_t>(a.shape().rank()), found}, DType::int64, Op::nonzero);
   scratch(ctx, select_bytes(a.numel(), ctx.device.traits()), Op::nonzero);
+  return out;
+}
+
+Tensor copy_rows(Context& ctx, const Tensor& a, const std::vector<std::int64_t>& index, const Tensor& rows) {
+  const Tensor at = int64s(ctx, {static_cast<std::int64_t>(index.size())}, Op::index_copy);
+  const auto node = record<CopyRowsBackward>(ctx, a, rows);
+  if (node) node->rows = index, node->index.save(ctx, at), node->source.save(ctx, rows);
+  Tensor out = empty_like(ctx, a, Op::index_copy);
+  copy_elements(ctx, out, a);
+  for (std::size_t i = 0; i < index.size(); ++i)
+    copy_elements(ctx, out.narrow(0, index[i], 1), rows.narrow(0, static_cast<std::int64_t>(i), 1));
+  set_history(out, node);
   return out;
 }
 

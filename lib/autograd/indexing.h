@@ -1,6 +1,8 @@
 // The largest of each row, sorting, and rows picked by index, as autograd records them.
 #pragma once
 
+#include <vector>
+
 #include "autograd/node.h"
 
 namespace qlp {
@@ -24,6 +26,10 @@ Tensor index_rows(Context& ctx, const Tensor& a, const Tensor& index);
 Tensor index_elements(Context& ctx, const Tensor& a, const Tensor& rows, const Tensor& columns);
 /// into.index_add_(0, index, source): rows `source` [S, ...] are added to those of `into` at `index` [S].
 Tensor add_rows_in_place(Context& ctx, const Tensor& into, const Tensor& index, const Tensor& source);
+
+/// a.index_copy(0, index, rows): a copy of `a` [N, ...] whose rows at `index` are `rows`. The index is a list of
+/// Python, of which a tensor is made.
+Tensor copy_rows(Context& ctx, const Tensor& a, const std::vector<std::int64_t>& index, const Tensor& rows);
 
 /// Where elements of `a` are not zero, as torch.where(a) tells: int64 numbers [dimensions of `a`, found], those of one
 /// dimension behind each other. How many are found is the caller's to know; the host waits for the answer.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "config/family_table.h"
 #include "config/job_sections.h"
@@ -11,34 +12,35 @@ namespace qlp {
 namespace {
 
 constexpr std::array<DType, 3> kFloats{DType::float32, DType::float16, DType::bfloat16};
-constexpr std::array<DType, 6> kStorage{DType::uint8,   DType::int8,    DType::bfloat16,
-                                        DType::float16, DType::float32, DType::float64};
-constexpr std::int64_t kLargestRank = 65536;
+constexpr std::int64_t kLargestRank = 65536, kMostLayers = 65536;
 
-constexpr std::array<NotSupported, 5> kOtherQuantTypes{{
-    {"fp8", "8-bit float weights are not planned yet"},
-    {"int4", "only the types of bitsandbytes are planned yet"},
-    {"gptq", "its weights are buffers, which FSDP cannot shard; not planned yet"},
-    {"awq", "its weights are buffers, which FSDP cannot shard; not planned yet"},
-    {"mxfp4", "it cannot be trained as it is stored"},
+/// Ways to start that decompose weights on the GPU, or run data through the model, before training (peft 0.21,
+/// src/peft/tuners/lora/layer.py).
+constexpr const char* kDecomposes = "it decomposes weights on the GPU, and what cuSOLVER takes for that is not known";
+constexpr const char* kNeedsData = "it runs data through the model first, which is not planned yet";
+constexpr std::array<NotSupported, 8> kOtherInitialWeights{{
+    {"pissa", kDecomposes},
+    {"olora", kDecomposes},
+    {"mica", kDecomposes},
+    {"milora", kDecomposes},
+    {"eva", kNeedsData},
+    {"corda", kNeedsData},
+    {"lora_ga", kNeedsData},
+    {"loftq", "it quantizes weights that are loaded in full, which is not planned yet"},
 }};
 
-constexpr std::array<NotSupported, 2> kOtherBiases{{
-    {"all", "trained biases are not planned yet"},
-    {"lora_only", "trained biases are not planned yet"},
-}};
-
-/// Keys of LoraConfig that change what is trained (peft 0.20, src/peft/tuners/lora/config.py).
-constexpr std::array<NotSupported, 9> kOtherLoraKeys{{
-    {"layers_to_transform", "adapters on some layers only are not planned yet"},
-    {"layers_pattern", "adapters on some layers only are not planned yet"},
-    {"exclude_modules", "not planned yet; list target_modules without them"},
-    {"target_parameters", "adapters on bare parameters are not planned yet"},
-    {"trainable_token_indices", "training single tokens is not planned yet"},
+/// Keys of LoraConfig that change what is trained (peft 0.21, src/peft/tuners/lora/config.py).
+constexpr std::array<NotSupported, 10> kOtherLoraKeys{{
     {"layer_replication", "it changes the number of layers; not planned yet"},
-    {"lora_bias", "not planned yet"},
     {"ensure_weight_tying", "not planned yet"},
-    {"alpha_pattern", "it changes no memory: leave it out"},
+    {"use_qalora", "not planned yet"},
+    {"use_bdlora", "not planned yet"},
+    {"alora_invocation_tokens", "not planned yet"},
+    {"arrow_config", "not planned yet"},
+    {"monteclora_config", "not planned yet"},
+    {"velora_config", "not planned yet"},
+    {"kasa_config", "not planned yet"},
+    {"megatron_config", "not planned yet"},
 }};
 
 bool is_all_linear(std::string text) {
@@ -57,7 +59,7 @@ void read_targets(MapReader& map, std::optional<Family> family, AdapterSpec& spe
       map.refuse("target_modules", "bad-pattern", "not a regular expression that is supported: " + *error);
   } else if (node) {
     spec.target_modules = map.words("target_modules").value_or(std::vector<std::string>{});
-    if (node->kind == NodeKind::sequence && node->items.empty())
+    if (node->kind == NodeKind::sequence && node->items.empty() && spec.target_parameters.empty())
       map.refuse("target_modules", "bad-value", "an empty list: name at least one module");
   } else if (family && !row_of(*family).peft_has_targets) {
     map.refuse("target_modules", "no-default-targets",
@@ -69,28 +71,89 @@ void read_targets(MapReader& map, std::optional<Family> family, AdapterSpec& spe
   }
 }
 
-void read_rank_pattern(MapReader& map, AdapterSpec& spec) {
-  const auto* node = map.take("rank_pattern");
-  if (!node) return;
-  MapReader ranks(node, map.place_of("rank_pattern"), map.findings());
-  for (const auto& entry : node->entries) {
-    ranks.take(entry.key);
-    if (const auto error = error_in_pattern(entry.key))
-      ranks.refuse(entry.key, "bad-pattern", "not a regular expression that is supported: " + *error, {});
-    else if (const auto r = ranks.integer(entry.key, {1, kLargestRank}))
-      spec.rank_pattern[entry.key] = *r;
+void read_patterns(MapReader& map, AdapterSpec& spec) {
+  const auto each = [&](std::string_view key, const auto& read) {
+    const auto* node = map.take(key);
+    if (!node) return;
+    MapReader values(node, map.place_of(key), map.findings());
+    for (const auto& entry : node->entries) {
+      values.take(entry.key);
+      if (const auto error = error_in_pattern(entry.key))
+        values.refuse(entry.key, "bad-pattern", "not a regular expression that is supported: " + *error, {});
+      else
+        read(values, entry.key);
+    }
+    values.finish();
+  };
+  each("rank_pattern", [&](MapReader& ranks, const std::string& pattern) {
+    if (const auto r = ranks.integer(pattern, {1, kLargestRank})) spec.rank_pattern.emplace_back(pattern, *r);
+  });
+  each("alpha_pattern", [&](MapReader& alphas, const std::string& pattern) {
+    if (const auto alpha = alphas.number(pattern, {})) spec.alpha_pattern.emplace_back(pattern, *alpha);
+  });
+}
+
+/// Modules that are left out, and layers that are not.
+void read_limits(MapReader& map, AdapterSpec& spec) {
+  const auto* excluded = map.take("exclude_modules");
+  if (excluded && excluded->kind == NodeKind::scalar) {
+    spec.exclude_pattern = map.text("exclude_modules").value_or("");
+    if (const auto error = error_in_pattern(spec.exclude_pattern))
+      map.refuse("exclude_modules", "bad-pattern", "not a regular expression that is supported: " + *error);
+  } else if (excluded) {
+    spec.exclude_modules = map.words("exclude_modules").value_or(std::vector<std::string>{});
   }
-  ranks.finish();
+  spec.layers_to_transform =
+      map.integers("layers_to_transform", {0, kMostLayers}).value_or(std::vector<std::int64_t>{});
+  spec.layers_pattern = map.word_or_words("layers_pattern").value_or(std::vector<std::string>{});
+  for (const std::string& pattern : spec.layers_pattern)
+    if (const auto error = error_in_pattern(pattern))
+      map.refuse("layers_pattern", "bad-pattern", "not a regular expression that is supported: " + *error);
+  const bool one_text = spec.all_linear || !spec.target_pattern.empty();
+  for (const std::string_view key : {"layers_to_transform", "layers_pattern"})
+    if (one_text && map.has(key))
+      map.refuse(key, "bad-value", "PEFT: '" + std::string(key) + "' cannot be used when 'target_modules' is a str",
+                 "list the modules, or leave out " + std::string(key));
+  if (map.has("layers_pattern") && !map.has("layers_to_transform"))
+    map.refuse("layers_pattern", "bad-value",
+               "PEFT: when 'layers_pattern' is specified, 'layers_to_transform' must also be specified",
+               "give the numbers of layers too");
+}
+
+/// A list of token numbers is for the embedding; a map names it.
+void read_tokens(MapReader& map, AdapterSpec& spec) {
+  constexpr IntegerRange kTokens{0, std::numeric_limits<std::int32_t>::max()};
+  const auto* node = map.take("trainable_token_indices");
+  if (!node) return;
+  if (node->kind != NodeKind::map) {
+    spec.trainable_token_indices =
+        map.integers("trainable_token_indices", kTokens).value_or(std::vector<std::int64_t>{});
+    return;
+  }
+  MapReader tables(node, map.place_of("trainable_token_indices"), map.findings());
+  spec.trainable_token_indices = tables.integers("embed_tokens", kTokens).value_or(std::vector<std::int64_t>{});
+  constexpr std::array<NotSupported, 1> kOtherTables{{{"lm_head", "tokens of the embedding alone are planned"}}};
+  tables.finish(kOtherTables);
+}
+
+/// None of them changes memory: adapters start on the host.
+void read_initial_weights(MapReader& map) {
+  constexpr std::array<std::string_view, 4> kKinds{"true", "false", "gaussian", "orthogonal"};
+  if (const auto* node = map.take("init_lora_weights"); node && node->text.starts_with("pissa_niter"))
+    map.refuse("init_lora_weights", "not-supported", node->text + " is not supported: " + kDecomposes);
+  else
+    map.word("init_lora_weights", kKinds, kOtherInitialWeights);
 }
 
 /// Keys that PEFT's file shares with a job, and those of it that change no memory (peft 0.21, tuners/lora/config.py).
-constexpr auto kSharedKeys =
-    std::to_array<std::string_view>({"r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "bias",
-                                     "target_modules", "modules_to_save", "rank_pattern"});
+constexpr auto kSharedKeys = std::to_array<std::string_view>(
+    {"r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "bias", "lora_bias", "target_modules",
+     "exclude_modules", "layers_to_transform", "layers_pattern", "target_parameters", "modules_to_save",
+     "trainable_token_indices", "rank_pattern", "alpha_pattern", "init_lora_weights"});
 constexpr auto kLoraWithoutMemory = std::to_array<std::string_view>(
-    {"alpha_pattern", "auto_mapping", "base_model_name_or_path", "fan_in_fan_out", "inference_mode",
-     "init_lora_weights", "loftq_config", "revision", "task_type", "megatron_config", "megatron_core", "eva_config",
-     "corda_config", "peft_version", "qalora_group_size", "use_qalora", "arrow_config", "alora_invocation_tokens"});
+    {"auto_mapping", "base_model_name_or_path", "fan_in_fan_out", "inference_mode", "loftq_config", "revision",
+     "task_type", "megatron_core", "eva_config", "corda_config", "lora_ga_config", "peft_version", "peft_type",
+     "qalora_group_size"});
 
 /// The adapter_config.json that the section names, as a section.
 NodePtr read_adapter_file(const Section& where, const FileReader& files, Findings& findings) {
@@ -111,31 +174,6 @@ NodePtr read_adapter_file(const Section& where, const FileReader& files, Finding
 
 }  // namespace
 
-std::optional<QuantizationSpec> read_quantization_section(const Section& where, DType load_dtype, Findings& findings) {
-  if (!where.node || where.node->kind == NodeKind::null) return std::nullopt;
-  MapReader map(where.node, where.place, findings);
-  QuantizationSpec spec;
-  spec.quant_type = map.choice_or("quant_type", QuantType::nf4, kOtherQuantTypes);
-  if (spec.eight_bit()) {
-    for (const std::string_view key : {"double_quant", "quant_storage", "compute_dtype"})
-      map.forbid(key, "it is an option of 4-bit weights", "leave it out");
-    spec.quant_storage = DType::int8, spec.compute_dtype = load_dtype;
-    spec.llm_int8_threshold = map.number_or("llm_int8_threshold", {0, 1e6}, spec.llm_int8_threshold);
-  } else {
-    spec.double_quant = map.boolean_or("double_quant", false);
-    spec.quant_storage = map.dtype_or("quant_storage", kStorage, DType::uint8);
-    spec.compute_dtype = map.dtype_or("compute_dtype", kFloats, load_dtype);
-    map.forbid("llm_int8_threshold", "it is an option of quant_type int8", "leave it out");
-  }
-  spec.prepare_kbit = map.boolean_or("prepare_kbit", false);
-  spec.trl_bf16_cast = map.boolean_or("trl_bf16_cast", false);
-  if (spec.trl_bf16_cast && !spec.prepare_kbit)
-    map.refuse("trl_bf16_cast", "bad-value", "trl_bf16_cast without prepare_kbit: there is nothing to cast back",
-               "set prepare_kbit to true, as TRL's SFTTrainer does");
-  map.finish();
-  return spec;
-}
-
 std::optional<AdapterSpec> read_adapter_section(const Section& section, std::optional<Family> family,
                                                 const FileReader& files, Findings& findings) {
   if (!section.node || section.node->kind == NodeKind::null) return std::nullopt;
@@ -151,7 +189,6 @@ std::optional<AdapterSpec> read_adapter_section(const Section& section, std::opt
       {"loha", "not planned yet"},
       {"vera", "not planned yet"},
   }};
-  constexpr std::array<std::string_view, 1> kBiases{"none"};
   MapReader map(where.node, where.place, findings);
   AdapterSpec spec;
   map.word("type", kTypes, kOtherTypes);
@@ -160,10 +197,17 @@ std::optional<AdapterSpec> read_adapter_section(const Section& section, std::opt
   spec.lora_dropout = map.number_or("lora_dropout", {0, 1}, 0);
   spec.use_dora = map.boolean_or("use_dora", false);
   spec.use_rslora = map.boolean_or("use_rslora", false);
+  spec.target_parameters = map.word_or_words("target_parameters").value_or(std::vector<std::string>{});
   read_targets(map, family, spec);
+  read_limits(map, spec);
   spec.modules_to_save = map.words("modules_to_save").value_or(std::vector<std::string>{});
-  read_rank_pattern(map, spec);
-  map.word("bias", kBiases, kOtherBiases);
+  read_tokens(map, spec);
+  read_patterns(map, spec);
+  spec.bias = map.choice_or("bias", AdapterBias::none);
+  spec.lora_bias = map.boolean_or("lora_bias", false);
+  if (spec.lora_bias && spec.use_dora)
+    map.refuse("lora_bias", "bad-value", "PEFT: lora_bias=True is not supported for DoRA", "use_dora: false");
+  read_initial_weights(map);
   spec.autocast_adapter_dtype = map.boolean_or("autocast_adapter_dtype", true);
   spec.dtype = map.dtype("dtype", kFloats);
   map.finish(kOtherLoraKeys);

@@ -83,11 +83,9 @@ constexpr auto kNotSupported = std::to_array<NotSupported>({
     {"layer_offloading", kElsewhere},
     {"selective_checkpointing", "it is not planned yet"},
     {"quantize_moe_experts", "experts in 4 bits are not planned yet"},
-    {"lora_target_parameters", "adapters on bare parameters are not planned yet"},
-    {"peft_layers_to_transform", "adapters on some layers only are not planned yet"},
     {"peft_layer_replication", "it changes the number of layers; not planned yet"},
-    {"peft_trainable_token_indices", "training single tokens is not planned yet"},
-    {"lora_exclude_modules", "it is not planned yet"},
+    {"peft_ensure_weight_tying", "adapters that share a tied table are not planned yet"},
+    {"loftq_config", "LoftQ quantizes weights that are loaded in full; not planned yet"},
     {"unfrozen_parameters", kElsewhere},
     {"lora_on_cpu", kElsewhere},
     {"lisa_n_layers", kElsewhere},
@@ -146,7 +144,14 @@ void read_adapter(ForeignFile& file) {
   file.copy("peft_use_dora", "adapter", "use_dora");
   file.copy("peft_use_rslora", "adapter", "use_rslora");
   file.copy("lora_modules_to_save", "adapter", "modules_to_save");
+  file.copy("lora_target_parameters", "adapter", "target_parameters");
+  file.copy("lora_exclude_modules", "adapter", "exclude_modules");
+  file.copy("peft_layers_to_transform", "adapter", "layers_to_transform");
+  file.copy("peft_layers_pattern", "adapter", "layers_pattern");
+  file.copy("peft_trainable_token_indices", "adapter", "trainable_token_indices");
+  file.copy("peft_init_lora_weights", "adapter", "init_lora_weights");
   file.copy("lora_rank_pattern", "adapter", "rank_pattern");
+  file.copy("lora_alpha_pattern", "adapter", "alpha_pattern");
   file.copy("peft_autocast_adapter_dtype", "adapter", "autocast_adapter_dtype");
   if (file.is_on("lora_target_linear")) {
     file.map().take("lora_target_modules");
@@ -249,6 +254,7 @@ NodePtr read_axolotl(const TextNode& root, const ForeignContext& context, Findin
   file.copy_or("micro_batch_size", "training", "micro_batch_size", "1");
   file.copy("gradient_accumulation_steps", "training", "gradient_accumulation_steps");
   file.copy_or("optimizer", "training", "optimizer", "adamw_torch_fused");
+  read_low_rank_keys(file, "optimizer");
   file.copy("max_grad_norm", "training", "max_grad_norm");
   file.copy("weight_decay", "training", "weight_decay");
   if (const auto* tf32 = file.map().take("tf32"); tf32 && tf32->text != "auto") file.copy("tf32", "training", "tf32");

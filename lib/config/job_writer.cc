@@ -109,6 +109,12 @@ std::string quantization_text(const QuantizationSpec& q) {
   return lines.text();
 }
 
+std::string numbers_text(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (const std::int64_t number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return "[" + text + "]";
+}
+
 std::string adapter_text(const AdapterSpec& a) {
   Lines lines("adapter");
   lines.raw("type", "lora");
@@ -120,12 +126,22 @@ std::string adapter_text(const AdapterSpec& a) {
   lines.raw("target_modules", a.all_linear                ? "all-linear"
                               : !a.target_pattern.empty() ? yaml_text(a.target_pattern)
                                                           : yaml_list(a.target_modules));
+  if (!a.exclude_pattern.empty()) lines.raw("exclude_modules", yaml_text(a.exclude_pattern));
+  if (!a.exclude_modules.empty()) lines.raw("exclude_modules", yaml_list(a.exclude_modules));
+  if (!a.layers_to_transform.empty()) lines.raw("layers_to_transform", numbers_text(a.layers_to_transform));
+  if (!a.layers_pattern.empty()) lines.raw("layers_pattern", yaml_list(a.layers_pattern));
+  if (!a.target_parameters.empty()) lines.raw("target_parameters", yaml_list(a.target_parameters));
   if (!a.modules_to_save.empty()) lines.raw("modules_to_save", yaml_list(a.modules_to_save));
-  if (!a.rank_pattern.empty()) {
-    lines.raw("rank_pattern", "");
-    for (const auto& [name, r] : a.rank_pattern) lines.raw("  " + yaml_text(name), text_of(r));
-  }
-  lines.raw("bias", "none");
+  if (!a.trainable_token_indices.empty()) lines.raw("trainable_token_indices", numbers_text(a.trainable_token_indices));
+  const auto patterns = [&](const char* key, const auto& rows) {
+    if (rows.empty()) return;
+    lines.raw(key, "");
+    for (const auto& [name, value] : rows) lines.raw("  " + yaml_text(name), text_of(value));
+  };
+  patterns("rank_pattern", a.rank_pattern);
+  patterns("alpha_pattern", a.alpha_pattern);
+  lines.add("bias", a.bias);
+  lines.add("lora_bias", a.lora_bias);
   lines.add("autocast_adapter_dtype", a.autocast_adapter_dtype);
   lines.add("dtype", a.dtype);
   return lines.text();
@@ -152,6 +168,14 @@ std::string training_text(const TrainingSpec& t) {
   lines.raw("mixed_precision", t.bf16 ? "bf16" : t.fp16 ? "fp16" : "\"no\"");
   lines.add("tf32", t.tf32);
   lines.raw("optimizer", t.optimizer.name);
+  if (t.optim_targets)
+    lines.raw("optim_target_modules", t.optim_targets->all_linear         ? "all-linear"
+                                      : !t.optim_targets->pattern.empty() ? yaml_text(t.optim_targets->pattern)
+                                                                          : yaml_list(t.optim_targets->modules));
+  if (const auto* apollo = std::get_if<Apollo>(&t.optimizer.kind))
+    lines.raw("optim_args", "{rank: " + text_of(apollo->rank) + ", scale_type: " + text_of(apollo->scale_type) +
+                                ", proj_type: " + text_of(apollo->proj_type) +
+                                ", update_proj_gap: " + text_of(apollo->update_proj_gap) + "}");
   lines.add("max_grad_norm", t.max_grad_norm);
   lines.add("attn_implementation", t.attention);
   lines.add("loss", t.loss);

@@ -219,6 +219,44 @@ std::optional<std::vector<std::string>> MapReader::words(std::string_view key) {
   return good ? std::optional{std::move(list)} : std::nullopt;
 }
 
+std::optional<std::vector<std::string>> MapReader::word_or_words(std::string_view key) {
+  const auto* node = take(key);
+  if (!node || node->kind != NodeKind::scalar) return words(key);
+  const auto word = text(key);
+  return word ? std::optional{std::vector{*word}} : std::nullopt;
+}
+
+std::optional<std::vector<std::int64_t>> MapReader::integers(std::string_view key, IntegerRange range) {
+  const auto* node = take(key);
+  if (!node) return std::nullopt;
+  if (node->kind == NodeKind::scalar) {
+    const auto one = integer(key, range);
+    return one ? std::optional{std::vector{*one}} : std::nullopt;
+  }
+  if (node->kind != NodeKind::sequence) {
+    refuse(key, "wrong-type", "expected a list of whole numbers, found " + describe(*node));
+    return std::nullopt;
+  }
+  std::vector<std::int64_t> list;
+  bool good = true;
+  const auto wrong = [&](const TextNode& item, std::string code, std::string message) {
+    findings_.error(std::move(code), {join_path(place_.path, key), item.position}, std::move(message));
+    good = false;
+  };
+  for (const auto& item : node->items) {
+    const auto value = integer_of(*item);
+    if (!value)
+      wrong(*item, "wrong-type", value.error());
+    else if (*value < range.least || *value > range.most)
+      wrong(*item, "out-of-range", std::to_string(*value) + " is out of range: expected " + range_text(range));
+    else if (std::find(list.begin(), list.end(), *value) != list.end())
+      wrong(*item, "duplicate-item", std::to_string(*value) + " is listed twice");
+    else
+      list.push_back(*value);
+  }
+  return good ? std::optional{std::move(list)} : std::nullopt;
+}
+
 std::optional<std::size_t> MapReader::word(std::string_view key, std::span<const std::string_view> allowed,
                                            std::span<const NotSupported> not_supported) {
   const auto written = text(key);

@@ -68,6 +68,10 @@ class MapReader {
   DType dtype_or(std::string_view key, std::span<const DType> allowed, DType fallback);
   /// A list of distinct texts.
   std::optional<std::vector<std::string>> words(std::string_view key);
+  /// The same, of which one may stand alone.
+  std::optional<std::vector<std::string>> word_or_words(std::string_view key);
+  /// A list of distinct whole numbers, of which one may stand alone.
+  std::optional<std::vector<std::int64_t>> integers(std::string_view key, IntegerRange range);
 
   /// One of these words, as its index.
   std::optional<std::size_t> word(std::string_view key, std::span<const std::string_view> allowed,

@@ -45,7 +45,6 @@ constexpr auto kWithoutMemory = std::to_array<std::string_view>({"output_dir",
                                                                  "push_to_hub*",
                                                                  "hub_*",
                                                                  "resume_from_checkpoint",
-                                                                 "optim_args",
                                                                  "neftune_noise_alpha",
                                                                  "disable_tqdm",
                                                                  "include_*",
@@ -257,10 +256,20 @@ void say_checkpointing(ForeignFile& file, std::string_view key, bool reentrant) 
                  map_of({{"use_reentrant", at, scalar(reentrant ? "true" : "false", at)}}, at));
 }
 
+void read_low_rank_keys(ForeignFile& file, std::string_view optimizer) {
+  const bool projects = file.map().text(optimizer).value_or("").starts_with("apollo_");
+  for (const std::string_view key : {"optim_target_modules", "optim_args"})
+    if (projects)
+      file.copy(key, "training", key);
+    else
+      file.map().take(key);
+}
+
 void read_trainer_keys(ForeignFile& file) {
   file.copy_or("per_device_train_batch_size", "training", "micro_batch_size", "8");
   file.copy("gradient_accumulation_steps", "training", "gradient_accumulation_steps");
   file.copy("optim", "training", "optimizer");
+  read_low_rank_keys(file, "optim");
   file.copy("max_grad_norm", "training", "max_grad_norm");
   file.copy("weight_decay", "training", "weight_decay");
   file.copy("tf32", "training", "tf32");

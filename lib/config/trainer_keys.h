@@ -10,6 +10,9 @@
 
 namespace qlp {
 
+/// What optimizers that project weights take, where the file's `optimizer` key names one; of others it changes nothing.
+void read_low_rank_keys(ForeignFile& file, std::string_view optimizer);
+
 /// per_device_train_batch_size, gradient_accumulation_steps, optim, max_grad_norm, tf32, evaluation.
 void read_trainer_keys(ForeignFile& file);
 

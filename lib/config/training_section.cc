@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <array>
 
 #include "config/job_sections.h"
+#include "config/job_tree.h"
+#include "model/target_matching.h"
 #include "plan/stack_profile.h"
 
 namespace qlp {
@@ -15,9 +18,7 @@ constexpr std::int64_t kMostSteps = 64;
 /// Names of the Trainer (transformers 4.48 to 5.24, training_args.py, OptimizerNames) that are not planned.
 constexpr std::string_view kGaLore =
     "its projections are singular value decompositions, and what cuSOLVER takes for them is not known";
-constexpr std::string_view kTargets = "optim_target_modules is not planned yet";
-constexpr std::string_view kFusedBackward = "it updates within the backward pass, which is not planned yet";
-constexpr std::array<NotSupported, 17> kOtherOptimizers{{
+constexpr std::array<NotSupported, 13> kOtherOptimizers{{
     {"adamw_hf", "transformers has dropped its own AdamW; take adamw_torch"},
     {"adamw_apex_fused", "NVIDIA Apex is not planned"},
     {"adamw_torch_xla", "it is for TPUs"},
@@ -29,10 +30,6 @@ constexpr std::array<NotSupported, 17> kOtherOptimizers{{
     {"galore_adamw_layerwise", kGaLore},
     {"galore_adamw_8bit_layerwise", kGaLore},
     {"galore_adafactor_layerwise", kGaLore},
-    {"apollo_adamw", kTargets},
-    {"apollo_adamw_layerwise", kTargets},
-    {"lomo", kFusedBackward},
-    {"adalomo", kFusedBackward},
     {"grokadamw", "it moves its state between host and GPU within a step, which is not planned yet"},
     {"paged_adamw", "the Trainer's names are paged_adamw_32bit and paged_adamw_8bit"},
 }};
@@ -103,6 +100,65 @@ NamedOptimizer read_optimizer(MapReader& map, const StackVersions& stack) {
   const auto index = map.word(kKey, names, kOtherOptimizers);
   if (!map.has(kKey)) map.default_used(kKey, std::string(default_optimizer(stack)));
   return named_optimizer(index ? names[*index] : default_optimizer(stack));
+}
+
+/// "rank=64, scale_type=tensor" as a map.
+NodePtr split_options(const TextNode& node) {
+  std::string text = node.text;
+  std::erase(text, ' ');
+  std::vector<Entry> entries;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string option = text.substr(at, end - at);
+    const std::size_t equals = std::min(option.find('='), option.size());
+    const std::string value = equals < option.size() ? option.substr(equals + 1) : "";
+    entries.push_back({option.substr(0, equals), node.position, scalar(value, node.position)});
+    at = end + 1;
+  }
+  return map_of(std::move(entries), node.position);
+}
+
+/// TrainingArguments.optim_args: a map here, one text "rank=64,scale_type=tensor" there (trainer.py, 4.49 on).
+void read_apollo(MapReader& training, Apollo& apollo) {
+  constexpr std::string_view kKey = "optim_args";
+  constexpr std::array<std::string_view, 1> kProjections{"random"};
+  constexpr std::array<NotSupported, 1> kOtherProjections{{{"svd", kGaLore}}};
+  const auto* node = training.take(kKey);
+  const NodePtr split = node && node->kind == NodeKind::scalar ? split_options(*node) : nullptr;
+  MapReader map(split ? split.get() : node, training.place_of(kKey), training.findings());
+  apollo.rank = map.integer_or("rank", {1, 1 << 16}, apollo.rank);
+  map.word("proj", kProjections, kOtherProjections);
+  apollo.scale_type = map.choice_or("scale_type", apollo.scale_type);
+  apollo.proj_type = map.choice_or("proj_type", apollo.proj_type);
+  apollo.update_proj_gap = map.integer_or("update_proj_gap", {1, 1 << 20}, apollo.update_proj_gap);
+  map.number("scale", {0, 1e9});
+  map.finish();
+}
+
+std::optional<OptimTargets> read_optim_targets(MapReader& map, const NamedOptimizer& optimizer) {
+  constexpr std::string_view kKey = "optim_target_modules";
+  if (!std::holds_alternative<Apollo>(optimizer.kind)) {
+    for (const std::string_view key : {kKey, std::string_view("optim_args")})
+      map.forbid(key, "it is for apollo_adamw and apollo_adamw_layerwise", "leave it out");
+    return std::nullopt;
+  }
+  map.require(kKey,
+              "the Trainer: 'You need to define `optim_target_modules` to use " + optimizer.name + " optimizers'");
+  const auto* node = map.take(kKey);
+  OptimTargets targets;
+  if (!node || node->kind != NodeKind::scalar) {
+    targets.modules = map.words(kKey).value_or(std::vector<std::string>{});
+  } else if (const std::string text = map.text(kKey).value_or(""); text == "all-linear" || text == "all_linear") {
+    targets.all_linear = true;
+  } else {
+    targets.pattern = text;
+  }
+  for (const std::string& pattern : targets.modules)
+    if (const auto error = error_in_pattern(pattern))
+      map.refuse(kKey, "bad-pattern", "not a regular expression that is supported: " + *error);
+  if (const auto error = error_in_pattern(targets.pattern))
+    map.refuse(kKey, "bad-pattern", "not a regular expression that is supported: " + *error);
+  return targets;
 }
 
 /// sdpa, where transformers has it for the family (modeling_utils.py, _check_and_adjust_attn_implementation).
@@ -179,6 +235,8 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
   spec.tf32 = map.boolean_or("tf32", false);
   spec.optimizer = read_optimizer(map, stack);
   spec.weight_decay = map.number_or("weight_decay", {}, 0.0);
+  spec.optim_targets = read_optim_targets(map, spec.optimizer);
+  if (auto* apollo = std::get_if<Apollo>(&spec.optimizer.kind)) read_apollo(map, *apollo);
   spec.max_grad_norm = map.number_or("max_grad_norm", {}, 1.0);
   spec.attention = map.choice_or("attn_implementation", default_attention(family, stack), kOtherAttention);
   spec.loss = map.choice_or("loss", Loss::plain);

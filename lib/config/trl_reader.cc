@@ -16,7 +16,6 @@ constexpr auto kWithoutMemory =
 constexpr std::string_view kPreference = "only supervised fine-tuning is planned";
 constexpr auto kNotSupported = std::to_array<NotSupported>({
     {"activation_offloading", "activations on the host are not planned yet"},
-    {"lora_target_parameters", "adapters on bare parameters are not planned yet"},
     {"beta", kPreference},
     {"loss_weights", kPreference},
     {"ref_model_init_kwargs", kPreference},
@@ -55,7 +54,7 @@ void read_quantization(ForeignFile& file) {
 void read_adapter(ForeignFile& file, bool zero3) {
   if (!file.is_on("use_peft")) {
     for (const std::string_view key : {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules",
-                                       "lora_modules_to_save", "use_dora", "use_rslora"})
+                                       "lora_target_parameters", "lora_modules_to_save", "use_dora", "use_rslora"})
       file.map().take(key);
     return;
   }
@@ -64,6 +63,7 @@ void read_adapter(ForeignFile& file, bool zero3) {
   file.copy_or("lora_alpha", "adapter", "lora_alpha", "32");
   file.copy_or("lora_dropout", "adapter", "lora_dropout", "0.05");
   file.copy("lora_target_modules", "adapter", "target_modules");
+  file.copy("lora_target_parameters", "adapter", "target_parameters");
   file.copy("lora_modules_to_save", "adapter", "modules_to_save");
   file.copy("use_dora", "adapter", "use_dora");
   file.copy("use_rslora", "adapter", "use_rslora");

@@ -2,96 +2,141 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
-#include <vector>
+#include <utility>
+#include <variant>
 
 #include "base/refusal.h"
-#include "base/text.h"
-#include "model/build.h"
+#include "model/family_design.h"
 #include "model/target_matching.h"
-#include "plan/stack_profile.h"
 
 namespace qlp {
 namespace {
 
-/// Names of the model's modules as PEFT looks at them.
-struct ModuleNames {
-  std::vector<std::string> all;
-  std::vector<std::string> linear;  ///< an adapter can go there
-};
+class Rules {
+ public:
+  Rules(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack)
+      : job_(job), adapter_(*job.adapter), plan_(plan), stack_(stack) {}
 
-ModuleNames module_names(const JobSpec& job) {
-  ModuleNames names;
-  const auto model = build_model(job.model, {.model_behaviour = StackProfile(job.stack).model(job.model.family)});
-  if (!model) return names;
-  model.value()->visit([&](const Module& module) {
-    names.all.push_back(module.name());
-    if (module.kind() == ModuleKind::linear || module.kind() == ModuleKind::router)
-      names.linear.push_back(module.name());
-    // PEFT takes what the experts were called before they became stacks.
-    if (module.kind() == ModuleKind::experts)
-      for (const char* part : {".w1", ".w2", ".w3", ".gate_proj", ".up_proj", ".down_proj"})
-        names.linear.push_back(module.name() + part);
-  });
-  return names;
-}
-
-/// "q_proj, k_proj": the last parts of names, each once, in their order.
-std::string last_parts(const std::vector<std::string>& names) {
-  std::vector<std::string_view> parts;
-  for (const std::string_view name : names) {
-    const std::string_view part = name.substr(name.rfind('.') + 1);
-    if (std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
+  Diagnostics check() {
+    check_versions();
+    check_layers();
+    check_embedding();
+    check_tokens();
+    check_biases();
+    return std::move(found_);
   }
-  return join(parts);
-}
 
-Diagnostic passed_over(const std::vector<std::string>& unmatched, const char* what, std::string key_path,
-                       std::string hint) {
-  const std::vector<std::string_view> views{unmatched.begin(), unmatched.end()};
-  Diagnostic warning = refusal("adapter-name-unmatched",
-                               join(views) + (unmatched.size() == 1 ? " matches no " : " match no ") + what +
-                                   " of this model, which PEFT passes over in silence",
-                               std::move(key_path), std::move(hint));
-  warning.severity = Severity::warning;
-  return warning;
-}
+ private:
+  void refuse_if(bool applies, std::string code, std::string message, const std::string& key, std::string hint) {
+    if (applies) found_.push_back(refusal(std::move(code), std::move(message), "adapter." + key, std::move(hint)));
+  }
+
+  void check_versions() {
+    const auto needs = [&](bool used, bool known, const std::string& key, const std::string& since) {
+      refuse_if(used && !known, "not-in-peft", "LoraConfig has " + key + " from PEFT " + since + " on", key,
+                "take a newer stack, or leave it out");
+    };
+    needs(!adapter_.exclude_modules.empty() || !adapter_.exclude_pattern.empty(), stack_.peft_has_exclude_modules(),
+          "exclude_modules", "0.14");
+    needs(adapter_.lora_bias, stack_.peft_has_lora_bias(), "lora_bias", "0.14");
+    needs(!adapter_.trainable_token_indices.empty(), stack_.peft_has_trainable_tokens(), "trainable_token_indices",
+          "0.15");
+    needs(!adapter_.target_parameters.empty(), stack_.peft_has_target_parameters(), "target_parameters", "0.17");
+  }
+
+  void check_layers() {
+    const bool saves_targets = std::ranges::any_of(adapter_.target_modules, [&](const std::string& target) {
+      return std::ranges::find(adapter_.modules_to_save, target) != adapter_.modules_to_save.end();
+    });
+    refuse_if(saves_targets && !stack_.peft_spares_saved_modules(), "saved-target",
+              "PEFT before 0.16 copies a module of modules_to_save with its adapter in it, which is not planned",
+              "modules_to_save", "name it there, or in target_modules");
+    const bool of_experts = job_.model.experts && stack_.lists_experts() && !adapter_.layers_to_transform.empty();
+    refuse_if(of_experts && !stack_.peft_finds_layer_of_expert(), "layer-of-expert",
+              "PEFT before 0.20 takes the number of an expert for that of its layer", "layers_to_transform",
+              "take a newer stack, or leave it out");
+    const bool stacks = job_.model.experts && !stack_.lists_experts();
+    refuse_if(!adapter_.target_parameters.empty() && !stacks, "bare-parameters",
+              "only stacks of experts and their routers are bare parameters that are planned", "target_parameters",
+              "target_modules for linear layers");
+    const auto is_stack = [&](const std::string& name) {
+      return expert_adapters({.target_parameters = {name}}, "model.layers.0.mlp", design_of(job_.model.family).experts)
+          .any();
+    };
+    for (const std::string& name : adapter_.target_parameters)
+      refuse_if(stacks && !is_stack(name), "bare-parameters",
+                name + " is no stack of experts, nor the weight of their router", "target_parameters",
+                "experts.gate_up_proj, experts.down_proj, gate.weight");
+  }
+
+  bool is_plain_plan() const { return std::holds_alternative<Single>(plan_) || std::holds_alternative<Ddp>(plan_); }
+
+  void check_embedding() {
+    if (!adapts_embedding(adapter_)) return;
+    const std::string key = "target_modules", hint = "leave embed_tokens out, or train it whole: modules_to_save";
+    refuse_if(adapter_.use_dora, "embedding-dora", "DoRA on the embedding is not planned yet", key, hint);
+    refuse_if(adapter_.lora_bias, "embedding-bias", "PEFT: lora_bias=True is not supported for Embedding", "lora_bias",
+              "false, or leave embed_tokens out");
+    check_beside_table("embedding-adapter", "an adapter on the embedding", key, hint);
+  }
+
+  void check_tokens() {
+    const auto& tokens = adapter_.trainable_token_indices;
+    if (tokens.empty()) return;
+    const std::string key = "trainable_token_indices";
+    refuse_if(*std::ranges::max_element(tokens) >= job_.model.vocab_size, "token-out-of-vocabulary",
+              "the vocabulary ends at token " + std::to_string(job_.model.vocab_size - 1), key, "tokens of the model");
+    refuse_if(is_saved_module(adapter_, "model.embed_tokens"), "tokens-of-copy",
+              "PEFT: the embedding layer is already marked to be trained fully", key,
+              "leave embed_tokens out of modules_to_save, or this key");
+    refuse_if(adapts_embedding(adapter_), "tokens-of-adapter",
+              "single tokens beside an adapter on the embedding are not planned yet", key,
+              "leave embed_tokens out of target_modules");
+    const bool reads_head = job_.model.tie_word_embeddings;
+    refuse_if(reads_head && is_target(adapter_, "lm_head", true), "tokens-of-head",
+              "tokens of a tied table with an adapter on its head are not planned yet", key, "leave lm_head out");
+    refuse_if(reads_head && is_saved_module(adapter_, "lm_head"), "tokens-of-head",
+              "tokens of a tied table with a copy of its head are not planned yet", key, "leave lm_head out");
+    refuse_if(reads_head && job_.training.loss == Loss::liger, "tokens-liger",
+              "Liger's loss reads the weight of the head without the tokens that are trained", key, "loss: plain");
+    check_beside_table("token-rows", "training single tokens", key, "train the table whole: modules_to_save");
+  }
+
+  /// What lies beside the embedding and is trained. Seen on plans that do not cut it.
+  void check_beside_table(const std::string& code, const std::string& what, const std::string& key,
+                          const std::string& hint) {
+    const auto* zero = std::get_if<Zero>(&plan_);
+    const Mesh& mesh = job_.cluster.mesh;
+    const bool shared = mesh.tp > 1 || mesh.cp > 1 || mesh.pp > 1 || mesh.ep > 1;
+    const bool cuts = !is_plain_plan() && !(zero && zero->stage < 3);
+    refuse_if(design_of(job_.model.family).embedding_scale != EmbeddingScale::none, code + "-scaled",
+              what + " is not planned yet where the model multiplies its embedding by a number", key, hint);
+    refuse_if(cuts || shared, code + "-sharded", what + " is planned on single, ddp, zero1 and zero2 only", key, hint);
+  }
+
+  void check_biases() {
+    const bool trains = adapter_.bias != AdapterBias::none || adapter_.lora_bias;
+    const std::string key = adapter_.lora_bias ? "lora_bias" : "bias";
+    const auto* zero = std::get_if<Zero>(&plan_);
+    const bool mixes = std::holds_alternative<Fsdp1>(plan_) || (zero && zero->stage == 3);
+    refuse_if(adapter_.bias != AdapterBias::none && mixes, "bias-beside-frozen",
+              "trained biases beside frozen weights, in one unit of FSDP1 or one module of ZeRO-3, are not planned yet",
+              "bias", "none, or plan fsdp2 or zero2");
+    refuse_if(trains && job_.cluster.mesh.tp > 1, "bias-tp",
+              "trained biases of layers that are cut are not planned yet", key, "leave it out");
+  }
+
+  const JobSpec& job_;
+  const AdapterSpec& adapter_;
+  const ShardingPlan& plan_;
+  const StackProfile& stack_;
+  Diagnostics found_;
+};
 
 }  // namespace
 
-Diagnostics adapter_warnings(const JobSpec& job) {
-  if (!job.adapter) return {};
-  const AdapterSpec& adapter = *job.adapter;
-  if (adapter.target_modules.empty() && adapter.modules_to_save.empty() && adapter.rank_pattern.empty()) return {};
-  const ModuleNames names = module_names(job);
-  std::vector<std::string> targets, saved, patterns;
-  for (const std::string& target : adapter.target_modules) {
-    const AdapterSpec alone{.target_modules = {target}};
-    if (std::ranges::none_of(names.linear, [&](const auto& name) { return is_target(alone, name, false); }))
-      targets.push_back(target);
-  }
-  for (const std::string& name : adapter.modules_to_save) {
-    const AdapterSpec alone{.modules_to_save = {name}};
-    if (std::ranges::none_of(names.all, [&](const auto& module) { return is_saved_module(alone, module); }))
-      saved.push_back(name);
-  }
-  for (const auto& row : adapter.rank_pattern) {
-    const std::string& pattern = row.first;
-    const std::int64_t rank = row.second;
-    const AdapterSpec alone{.r = rank + 1, .rank_pattern = {{pattern, rank}}};
-    const auto takes_it = [&](const std::string& name) {
-      return is_target(adapter, name, name == "lm_head") && rank_for(alone, name) == rank;
-    };
-    if (std::ranges::none_of(names.linear, takes_it)) patterns.push_back(pattern);
-  }
-  Diagnostics warnings;
-  if (!targets.empty() && targets.size() < adapter.target_modules.size())
-    warnings.push_back(passed_over(targets, "linear layer", "adapter.target_modules",
-                                   "linear layers are " + last_parts(names.linear)));
-  if (!saved.empty())
-    warnings.push_back(passed_over(saved, "module", "adapter.modules_to_save", "embed_tokens and lm_head are there"));
-  if (!patterns.empty()) warnings.push_back(passed_over(patterns, "layer with an adapter", "adapter.rank_pattern", ""));
-  return warnings;
+Diagnostics check_adapter(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
+  return job.adapter ? Rules(job, plan, stack).check() : Diagnostics{};
 }
 
 }  // namespace qlp

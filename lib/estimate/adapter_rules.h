@@ -1,13 +1,14 @@
-// What a user should know about the names that an adapter gives.
+// What PEFT, or a plan, refuses of an adapter.
 #pragma once
 
 #include "base/diagnostic.h"
 #include "plan/job_spec.h"
+#include "plan/sharding_plan.h"
+#include "plan/stack_profile.h"
 
 namespace qlp {
 
-/// Warnings: names of target_modules, modules_to_save and rank_pattern that PEFT passes over, as no module of the model
-/// is called so. (Targets of which none is there are an error of every plan.)
-Diagnostics adapter_warnings(const JobSpec& job);
+/// Why PEFT of this stack does not take the job's adapter, or this plan does not train it.
+Diagnostics check_adapter(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack);
 
 }  // namespace qlp

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "base/refusal.h"
+#include "model/target_matching.h"
 #include "plan/loading.h"
 
 namespace qlp {
@@ -29,6 +30,9 @@ Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan) {
                                "training.micro_batch_size",
                                "let micro_batch_size x seq_len x experts of a token x ep / tp be a multiple of the "
                                "experts, and micro_batch_size x seq_len one of tp; or only estimate"));
+  if (std::holds_alternative<Apollo>(job.training.optimizer.kind))
+    refusals.push_back(refusal("cannot-compute", "a run for real makes no random projections, as APOLLO does",
+                               "training.optimizer", "take adamw_torch, or only estimate"));
   // fsdp_utils.py, fsdp2_prepare_model: model_has_params4bit
   if (std::holds_alternative<Fsdp2>(plan) && load_path(job, plan) == LoadPath::through_gpu)
     refusals.push_back(refusal("fsdp2-4bit-unsent",
@@ -36,6 +40,12 @@ Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan) {
                                "some are in 4 bits: the other ranks would train on nothing",
                                "model.loading", "set loading to gpu, or only estimate"));
   return refusals;
+}
+
+Diagnostics check_kernels(const JobSpec& job) {
+  if (!job.adapter || !adapts_embedding(*job.adapter)) return {};
+  return {refusal("cannot-compute", "no kernel looks up columns, as an adapter on the embedding does",
+                  "adapter.target_modules", "verify it with --device cpu, or only estimate")};
 }
 
 }  // namespace qlp

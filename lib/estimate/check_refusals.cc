@@ -1,7 +1,7 @@
 #include <array>
 #include <string_view>
 
-#include "estimate/adapter_rules.h"
+#include "estimate/adapter_names.h"
 #include "estimate/check_fixes.h"
 #include "estimate/check_rules.h"
 #include "plan/job_names.h"

@@ -67,9 +67,11 @@ class Flat {
     // a unit of its own.
     std::map<std::int64_t, Weights> units;
     const bool whole = plan_.auto_wrap_policy == WrapPolicy::no_wrap;
-    for (const ListedWeight& weight : weights) {
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const ListedWeight& weight = weights[i];
+      const bool beside_bias = i + 1 < weights.size() && weights[i + 1].adapter_bias;
       if (weight.added() && !plan_.auto_wrap_policy)
-        add_unit({weight}, held);
+        beside_bias ? add_unit({weight, weights[++i]}, held) : add_unit({weight}, held);
       else
         units[whole ? ListedWeight::kOutsideLayers : weight.layer].push_back(weight);
     }
@@ -251,6 +253,15 @@ Bytes buffers(const JobSpec& job, const StackProfile& stack, const std::optional
          bytes_of(picks && rotary.keeps_original ? width / 2 : 0, DType::float32);
 }
 
+/// The rows of trained tokens as they were, in the dtype of those that are trained; DeepSpeed's engine casts them.
+Bytes token_buffer(const JobSpec& job, const StackProfile& stack, const std::optional<DType>& cast) {
+  if (!job.adapter) return {};
+  const auto tokens = static_cast<std::int64_t>(job.adapter->trainable_token_indices.size());
+  const bool wide = job.adapter->autocast_adapter_dtype && stack.load().casts_adapters;
+  const bool prepared = job.quantization && job.quantization->prepare_kbit;
+  return bytes_of(tokens * job.model.hidden_size, cast.value_or(wide || prepared ? DType::float32 : job.dtype));
+}
+
 /// Of the thread that runs the forward pass and of that of the backward pass (CublasHandlePool.cpp).
 Bytes cublas_workspaces(const JobSpec& job, const StackProfile& stack) {
   const std::uint32_t chip = job.cluster.gpu.compute_capability;
@@ -276,7 +287,8 @@ Weights weights_of(const JobSpec& job, std::int64_t rank, const StackProfile& st
   const ModelSlice slice = slice_of(job, rank);
   const std::int64_t layers = job.model.num_hidden_layers;
   std::erase_if(weights, [&](const ListedWeight& weight) {
-    if (weight.layer == ListedWeight::kOutsideLayers) return weight.embedding ? !slice.first() : !slice.last();
+    if (weight.layer == ListedWeight::kOutsideLayers)
+      return weight.embedding || weight.beside_embedding ? !slice.first() : !slice.last();
     return weight.layer < slice.first_layer(layers) || weight.layer >= slice.end_layer(layers);
   });
   return weights;
@@ -316,6 +328,7 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
                         }},
              plan);
   of(held, Category::parameters) += buffers(job, stack, cast_buffers);
+  of(held, Category::adapter) += token_buffer(job, stack, cast_buffers);
   of(held, Category::communication_buffers) += pipeline_buffers(job, plan, slice_of(job, rank));
   of(held, Category::quant_state) += quant_state(job, weights, stack.quant());
   if (stack.adds_loss_in_place()) of(held, Category::logits_and_loss) += bytes_of(1, DType::float32);

@@ -6,6 +6,7 @@
 
 #include "autograd/engine.h"
 #include "base/rounding.h"
+#include "estimate/adapter_rules.h"
 #include "estimate/attention_rules.h"
 #include "estimate/eight_bit_rules.h"
 #include "estimate/expert_rules.h"
@@ -83,6 +84,11 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
   options.max_grad_norm = training.max_grad_norm;
   options.num_steps = training.num_steps;
   options.optimizer = training.optimizer.kind;
+  // The last step makes new projections, as every update_proj_gap-th does.
+  if (auto* apollo = std::get_if<Apollo>(&options.optimizer))
+    apollo->update_proj_gap = std::min(apollo->update_proj_gap, std::max<std::int64_t>(training.num_steps - 1, 1));
+  options.optim_targets = training.optim_targets;
+  if (job.adapter) options.name_prefix = "base_model.model.";
   options.optimizer_behaviour = stack.optimizer();
   options.item_count = !stack.counts_items_on_device() ? ItemCount::host_number
                        : stack.item_count_is_float()   ? ItemCount::device_float
@@ -189,6 +195,7 @@ Result<DryRun> run_rank(const JobSpec& job, const ShardingPlan& plan, std::int64
   if (auto refusals = check_eight_bit(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_loss(job, plan); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_precision(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
+  if (auto refusals = check_adapter(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_optimizer(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   if (auto refusals = check_phases(job, plan, stack); !refusals.empty()) return Unexpected{std::move(refusals)};
   BuildOptions building = build_options(job, rank, stack);

@@ -5,7 +5,7 @@
 
 #include "autograd/checkpoint.h"
 #include "base/text.h"
-#include "estimate/adapter_rules.h"
+#include "estimate/adapter_names.h"
 #include "estimate/attention_rules.h"
 #include "estimate/closed_form.h"
 #include "estimate/communication.h"

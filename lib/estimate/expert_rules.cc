@@ -14,13 +14,7 @@ namespace {
 /// Adapters on the router or on a projection of the experts.
 bool adapts_experts(const JobSpec& job) {
   if (!job.adapter) return false;
-  const ExpertNames& names = design_of(job.model.family).experts;
-  const std::string mlp = "model.layers.0.mlp.";
-  if (is_target(*job.adapter, mlp + "gate", false)) return true;
-  const auto targeted = [&](std::string_view leaf) {
-    return is_target(*job.adapter, mlp + "experts." + std::string(leaf), false);
-  };
-  return targeted(names.gate) || targeted(names.up) || targeted(names.down);
+  return expert_adapters(*job.adapter, "model.layers.0.mlp", design_of(job.model.family).experts).any();
 }
 
 /// Experts that run one by one, as modules of their own.

@@ -37,7 +37,12 @@ inline DType dtype_in_use(const JobSpec& job, const QuantBehaviour& quant, const
 
 /// A trained weight in a dtype, of which the rank has some rows.
 inline TrainedShape shape_of(const ListedWeight& weight, std::int64_t rows, DType dtype) {
-  return {.rows = rows, .width = weight.width, .vector = weight.vector, .dtype = dtype, .embedding = weight.embedding};
+  return {.rows = rows,
+          .width = weight.width,
+          .vector = weight.vector,
+          .dtype = dtype,
+          .embedding = weight.embedding,
+          .projected = weight.projected};
 }
 
 }  // namespace qlp

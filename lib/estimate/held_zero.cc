@@ -24,7 +24,7 @@ class FlatGroups {
     for (const ListedWeight& weight : weights) {
       const ListedWeight cast = as_cast(weight);
       if (weight.trained)
-        groups[decays(weight) ? 0 : 1].push_back(cast);
+        groups[weight.has_weight_decay(stack_.norms_decay(job_.model.family)) ? 0 : 1].push_back(cast);
       else
         of(held, category_of(weight)) += bytes_of(cast.stored(), dtype_in_use(job_, stack_.quant(), cast));
     }
@@ -41,10 +41,6 @@ class FlatGroups {
   }
 
  private:
-  bool decays(const ListedWeight& weight) const {
-    if (weight.kind == WeightKind::bias) return false;
-    return weight.kind != WeightKind::norm || stack_.norms_decay(job_.model.family);
-  }
   ListedWeight as_cast(ListedWeight weight) const {
     if (!dtype_) return weight;
     weight.input = *dtype_;
@@ -88,8 +84,7 @@ class Parts {
             bytes_of(part(weight) * options_.world_size / options_.secondary_ranks, weight.dtype);
       if (in_eight_bits(weight)) of(held, category_of(weight)) += bytes_of(weight.stored(), weight.dtype);
       if (weight.stored() <= options_.param_persistence_threshold) persistent.push_back(weight);
-      const bool decays = weight.kind != WeightKind::bias && (weight.kind != WeightKind::norm || options_.norms_decay);
-      if (weight.trained) groups[decays ? 0 : 1].push_back(weight);
+      if (weight.trained) groups[weight.has_weight_decay(options_.norms_decay) ? 0 : 1].push_back(weight);
     }
     add_persistent(persistent, held);
     for (const Weights& group : groups) add_group(group, held);

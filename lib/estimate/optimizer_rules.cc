@@ -59,6 +59,40 @@ void check_tried(const NamedOptimizer& optimizer, Diagnostics& refusals) {
                 std::string(kKey), "take adamw_torch, or plan single or ddp"));
 }
 
+/// Which need whole gradients of the shape of their parameters, on every rank.
+void check_whole(const JobSpec& job, const ShardingPlan& plan, Diagnostics& refusals) {
+  const auto refuse = [&](std::string code, std::string message, std::string hint) {
+    refusals.push_back(refusal(std::move(code), std::move(message), std::string(kKey), std::move(hint)));
+  };
+  const bool single = std::holds_alternative<Single>(plan), alone = job.cluster.mesh == Mesh{};
+  if (const auto* apollo = std::get_if<Apollo>(&job.training.optimizer.kind)) {
+    if (!job.training.optim_targets)
+      refuse("apollo-targets", "the Trainer: 'You need to define `optim_target_modules`'",
+             "give training.optim_target_modules");
+    if (apollo->layerwise && !single)
+      refuse("layerwise-ddp", "the Trainer refuses it: 'Layer-wise apollo_adamw_layerwise does not support DDP'",
+             "take apollo_adamw, or plan single");
+    if (apollo->layerwise && job.training.gradient_accumulation_steps > 1)
+      refuse("layerwise-accumulation",
+             "the Trainer refuses it: 'Layerwise apollo_adamw_layerwise does not support gradient accumulation'",
+             "take apollo_adamw, or gradient_accumulation_steps: 1");
+    if ((!single && !std::holds_alternative<Ddp>(plan)) || !alone)
+      refuse("apollo-sharded", "what APOLLO does with parts of parameters is not worked out yet",
+             "take adamw_torch, or plan single or ddp");
+  }
+  if (const auto* lomo = std::get_if<Lomo>(&job.training.optimizer.kind)) {
+    if (!single || !alone)
+      refuse("lomo-sharded", "LOMO beside other ranks, which need its gradients, is not worked out yet",
+             "take adamw_torch, or plan single");
+    if (job.training.fp16)
+      refuse("lomo-float16", "LOMO's own scaling of a float16 loss is not worked out yet",
+             "set mixed_precision to bf16");
+    if (job.adapter && lomo->adaptive)
+      refuse("adalomo-adapter", "AdaLOMO keeps sums for frozen weights too, which is not worked out yet",
+             "take lomo, or train all parameters");
+  }
+}
+
 /// Not seen under DeepSpeed, which hands it flat partitions.
 void check_under_zero(const NamedOptimizer& optimizer, Diagnostics& refusals) {
   if (std::holds_alternative<Torchao>(optimizer.kind))
@@ -136,6 +170,8 @@ void check_stack(const NamedOptimizer& optimizer, const StackProfile& stack, Dia
   const auto* free = std::get_if<ScheduleFree>(&optimizer.kind);
   if (free != nullptr && free->base == ScheduleFree::Base::radam && !stack.trainer_has_schedule_free_radam())
     missing("optimizer-not-in-stack", "this transformers does not know schedule_free_radam");
+  if (std::holds_alternative<Apollo>(optimizer.kind) && !stack.trainer_has_apollo())
+    missing("optimizer-not-in-stack", "transformers knows APOLLO from 4.49 on");
   if (std::holds_alternative<StableAdamW>(optimizer.kind) && !stack.trainer_has_stable_adamw())
     missing("optimizer-not-in-stack", "transformers knows stable_adamw from 4.54 on");
 }
@@ -157,6 +193,7 @@ Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const 
   if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
     check_tried(job.training.optimizer, refusals);
   if (std::holds_alternative<Zero>(plan)) check_under_zero(job.training.optimizer, refusals);
+  check_whole(job, plan, refusals);
   check_gradients(job, plan, stack, refusals);
   check_muon(job, plan, stack, refusals);
   check_stack(job.training.optimizer, stack, refusals);

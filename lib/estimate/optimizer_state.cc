@@ -92,6 +92,33 @@ OptimizerState of(const Torchao& kind, std::span<const TrainedShape> trained) {
   return state;
 }
 
+/// Two averages; of a projected matrix those of what it is projected to, the projection, and a norm.
+OptimizerState of(const Apollo& kind, std::span<const TrainedShape> trained) {
+  using Side = Apollo::Side;
+  OptimizerState state;
+  for (const TrainedShape& tensor : trained) {
+    if (!tensor.projected) {
+      state.allocated += bytes_of(2 * tensor.numel(), tensor.dtype);
+      continue;
+    }
+    const bool tall = tensor.rows >= tensor.width;
+    const bool right = kind.proj_type == Side::right || (kind.proj_type == Side::std && tall) ||
+                       (kind.proj_type == Side::reverse_std && !tall);
+    const std::int64_t kept = right ? tensor.rows : tensor.width, cut = right ? tensor.width : tensor.rows;
+    state.allocated += bytes_of(kind.rank * (2 * kept + cut) + 1, tensor.dtype);
+  }
+  return state;
+}
+
+/// None; AdaLOMO's sums for rows and columns, which it also makes for what is frozen.
+OptimizerState of(const Lomo& kind, std::span<const TrainedShape> trained) {
+  OptimizerState state;
+  if (!kind.adaptive) return state;
+  for (const TrainedShape& tensor : trained)
+    state.allocated += floats(tensor.vector ? tensor.numel() : tensor.rows + tensor.width);
+  return state;
+}
+
 }  // namespace
 
 OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehaviour& behaviour,
@@ -111,6 +138,8 @@ OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehavio
           [&](const StableAdamW& stable) { return of(stable, trained); },
           [&](const Muon&) { return copies(trained, 1); },
           [&](const Torchao& torchao) { return of(torchao, trained); },
+          [&](const Apollo& apollo) { return of(apollo, trained); },
+          [&](const Lomo& lomo) { return of(lomo, trained); },
       },
       kind);
 }

@@ -72,6 +72,12 @@ class Lister {
     weights_.back().dtype = dtype, weights_.back().trained = true;
   }
 
+  /// The last weight is that of the linear layer of this name.
+  void name_last(const std::string& name) {
+    const auto& targets = job_.training.optim_targets;
+    weights_.back().projected = targets && is_optim_target(*targets, (job_.adapter ? "base_model.model." : "") + name);
+  }
+
   /// Of a layer that ranks share, the last weight is this rank's part: of its rows, or of their width.
   void share_last(bool by_rows) {
     ListedWeight& weight = weights_.back();
@@ -90,13 +96,34 @@ class Lister {
     if (own) {
       add(WeightKind::table, model_.vocab_size, model_.hidden_size);
       weights_.back().dtype = table_dtype(), weights_.back().embedding = embedding;
+      if (!embedding) name_last(std::string(name));
       share_last(true);
     }
-    if (job_.adapter && is_saved_module(*job_.adapter, std::string(name))) {
+    if (!job_.adapter) return;
+    if (embedding) beside_embedding();
+    if (is_saved_module(*job_.adapter, std::string(name))) {
       add_trained(WeightKind::saved_copy, model_.vocab_size, model_.hidden_size, trained_dtype(float_dtype()));
       weights_.back().embedding = embedding;
+      if (!embedding) name_last(std::string(name) + ".modules_to_save.default");
       share_last(true);
     }
+  }
+
+  /// Matrices, or the rows of single tokens.
+  void beside_embedding() {
+    const AdapterSpec& adapter = *job_.adapter;
+    const DType dtype = upcasts_adapters() ? trained_dtype(DType::float32) : trained_dtype(float_dtype());
+    const std::int64_t r = rank_for(adapter, "model.embed_tokens");
+    if (adapts_embedding(adapter)) {
+      add_trained(WeightKind::adapter, r, model_.vocab_size, dtype);
+      weights_.back().beside_embedding = true;
+      add_trained(WeightKind::adapter, model_.hidden_size, r, dtype);
+      weights_.back().beside_embedding = true;
+    }
+    const auto tokens = static_cast<std::int64_t>(adapter.trainable_token_indices.size());
+    if (tokens == 0) return;
+    add_trained(WeightKind::adapter, tokens, model_.hidden_size, dtype);
+    weights_.back().beside_embedding = true;
   }
 
   /// Gives the dtype of its result for an input in that dtype, as far as 4-bit layers go (whose biases follow it).
@@ -111,10 +138,16 @@ class Lister {
       weights_.back().dtype = storage, weights_.back().elements = out * in;
     } else {
       add(WeightKind::matrix, out, in);
+      name_last(name);
     }
     const bool by_rows = !name.ends_with("o_proj") && !name.ends_with("down_proj");
     share_last(by_rows);
-    if (bias) add(WeightKind::bias, out, 1), weights_.back().input = input, share_last(true);
+    if (bias) {
+      add(WeightKind::bias, out, 1), weights_.back().input = input, share_last(true);
+      const AdapterBias trained = job_.adapter ? job_.adapter->bias : AdapterBias::none;
+      if (trained == AdapterBias::all || (trained == AdapterBias::lora_only && adapted))
+        weights_.back().trained = true, weights_.back().dtype = trained_dtype(float_dtype());
+    }
     if (adapted) adapters(name, out, in, job_.quantization.has_value());
     if (!adapted || !job_.training.mixed_precision()) return input;
     // Under autocast nothing casts the sum; DoRA's part is in the dtype of its magnitude (peft/tuners/lora/bnb.py).
@@ -124,8 +157,14 @@ class Lister {
   void adapters(const std::string& name, std::int64_t out, std::int64_t in, bool beside_4bit) {
     const std::int64_t r = rank_for(*job_.adapter, name);
     add_trained(WeightKind::adapter, r, in, matrix_dtype(beside_4bit));
+    name_last(name + ".lora_A.default");
     add_trained(WeightKind::adapter, out, r, matrix_dtype(beside_4bit));
+    name_last(name + ".lora_B.default");
     share_last(true);  // those of layers that are cut by their input features are refused
+    if (job_.adapter->lora_bias) {
+      add_trained(WeightKind::adapter, out, 1, matrix_dtype(beside_4bit));
+      weights_.back().vector = true, weights_.back().adapter_bias = true, share_last(true);
+    }
     if (!job_.adapter->use_dora) return;
     add_trained(WeightKind::adapter, out, 1, magnitude_dtype(beside_4bit));
     weights_.back().vector = true;
@@ -140,7 +179,7 @@ class Lister {
     else if (lists_experts_)
       listed_experts(name + "." + std::string(design_.experts.block) + ".");
     else
-      experts(name + ".mlp.");
+      experts(name + ".mlp");
     for (std::int64_t i = 0; i < design_.norms.count(); ++i) add(WeightKind::norm, model_.hidden_size, 1);
     layer_ = ListedWeight::kOutsideLayers;
   }
@@ -179,26 +218,23 @@ class Lister {
     }
   }
   /// The experts of a layer are two stacks of matrices beside a router (transformers 5).
-  void experts(const std::string& prefix) {
+  void experts(const std::string& mixture) {
     const ExpertSpec& e = *model_.experts;
     const bool router_first = design_.router_first;
     const std::int64_t h = model_.hidden_size, i = e.intermediate_size;
+    const ExpertAdapters adapters =
+        job_.adapter ? expert_adapters(*job_.adapter, mixture, design_.experts) : ExpertAdapters{};
     const auto router = [&] {
       add(WeightKind::matrix, e.num_experts, h);
-      if (job_.adapter && is_target(*job_.adapter, prefix + "gate", false))
-        stacked_adapters(1, e.num_experts, h, rank_for(*job_.adapter, prefix + "gate"));
+      if (adapters.router) stacked_adapters(1, e.num_experts, h, *adapters.router);
     };
     if (router_first) router();
     add(WeightKind::matrix, e.num_experts, 2 * i * h);
     share_experts();
     add(WeightKind::matrix, e.num_experts, h * i);
     share_experts();
-    const auto adapts = [&](std::string_view leaf) {
-      return job_.adapter && is_target(*job_.adapter, prefix + "experts." + std::string(leaf), false);
-    };
-    if (adapts(design_.experts.gate)) stacked_adapters(e.num_experts, 2 * i, h, 2 * job_.adapter->r);
-    if (adapts(design_.experts.down))
-      stacked_adapters(e.num_experts, h, i, rank_for(*job_.adapter, prefix + "experts.down_proj"));
+    if (adapters.gate_up) stacked_adapters(e.num_experts, 2 * i, h, *adapters.gate_up);
+    if (adapters.down) stacked_adapters(e.num_experts, h, i, *adapters.down);
     if (!router_first) router();
   }
   /// Of a stack of `count` matrices, side by side in two.

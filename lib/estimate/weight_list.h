@@ -18,7 +18,7 @@ enum class WeightKind : std::uint8_t {
   matrix,  ///< of a linear layer
   packed,  ///< the same in 4 bits: [n, 1] of the storage dtype
   bias,
-  adapter,     ///< LoRA's matrices and DoRA's magnitudes
+  adapter,     ///< LoRA's matrices, DoRA's magnitudes, rows of single tokens
   saved_copy,  ///< of modules_to_save
 };
 
@@ -31,6 +31,9 @@ struct ListedWeight {
   std::int64_t rows = 0, width = 1;     ///< as stored: the first dimension, and elements in each row
   bool vector = false;                  ///< of one dimension
   bool embedding = false;               ///< the weight of an nn.Embedding
+  bool beside_embedding = false;        ///< what an adapter adds to it
+  bool projected = false;               ///< of a linear layer that optim_target_modules names
+  bool adapter_bias = false;            ///< of a matrix of an adapter
   bool experts = false;                 ///< of all experts of a layer
   DType dtype = DType::bfloat16;
   bool trained = true;
@@ -38,6 +41,9 @@ struct ListedWeight {
   DType input = DType::bfloat16;  ///< of a bias beside a 4-bit weight: what its layer reads while everything is whole
 
   std::int64_t stored() const { return rows * width; }
+  bool has_weight_decay(bool norms_decay) const {
+    return kind != WeightKind::bias && !adapter_bias && (kind != WeightKind::norm || norms_decay);
+  }
   bool added() const { return kind == WeightKind::adapter || kind == WeightKind::saved_copy; }
 };
 

@@ -2,10 +2,9 @@
 
 #include <cmath>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
-#include "base/refusal.h"
+#include "model/check_adapted.h"
 #include "model/family_design.h"
 #include "model/target_matching.h"
 #include "nn/listed_experts.h"
@@ -29,8 +28,7 @@ class Builder {
     if (slice.last()) parts.norm = norm("model.norm", spec_.hidden_size);
     if (options_.model_behaviour.rotary.place == RotaryPlace::decoder) add_rotaries(parts);
     if (slice.last()) parts.head = head(parts.embedding.get());
-    if (parts.embedding && options_.adapter && is_saved_module(*options_.adapter, "model.embed_tokens"))
-      parts.embedding->train_copy();
+    if (parts.embedding && options_.adapter) adapt(*parts.embedding);
     const bool is_gemma2 = spec_.family == Family::gemma2;
     const ModelTraits traits{
         .scales_embedding = scales_embedding(),
@@ -49,9 +47,7 @@ class Builder {
         .mask_maker = mask_maker()};
     return std::make_unique<CausalLm>(std::move(parts), traits);
   }
-  std::size_t adapted() const { return adapted_ + adapted_parameters_; }
-  std::size_t adapted_parameters() const { return adapted_parameters_; }
-  bool half_adapted() const { return half_adapted_; }
+  const AdaptedParts& adapted() const { return adapted_; }
 
  private:
   std::unique_ptr<Embedding> embedding() const {
@@ -61,6 +57,15 @@ class Builder {
     if (ranks > 1) table->share({MeshAxis::tp, ranks}, spec_.tie_word_embeddings);
     if (scales_embedding() == EmbeddingScale::by_module) table->keep_scale(embedding_scale());
     return table;
+  }
+  void adapt(Embedding& table) {
+    const AdapterSpec& adapter = *options_.adapter;
+    const std::string& name = table.name();
+    if (is_saved_module(adapter, name)) table.train_copy();
+    if (!adapts_embedding(adapter)) return;
+    const bool hooked = options_.quantization && options_.quantization->prepare_kbit;
+    table.adapt(rank_for(adapter, name), scaling_for(adapter, name), hooked);
+    ++adapted_.modules;
   }
   TensorParallel parallel(TpStyle style) const {
     return options_.slice.tp == 1 ? TensorParallel{} : TensorParallel{style, options_.slice.tp};
@@ -157,13 +162,18 @@ class Builder {
     else
       base = float_linear(base_name, in, out, bias, shared);
     if (!adapt) return base;
-    ++adapted_;
-    const LoraOptions lora{.r = rank_for(*options_.adapter, name),
-                           .dropout = options_.adapter->lora_dropout,
-                           .scaling = scaling_for(*options_.adapter, name),
-                           .dora = options_.adapter->use_dora,
-                           .parallel = shared};
-    return std::make_unique<LoraLinear>(name, std::move(base), lora, options_.adapter_behaviour);
+    ++adapted_.modules;
+    return std::make_unique<LoraLinear>(name, std::move(base), lora_options(name, shared), options_.adapter_behaviour);
+  }
+
+  LoraOptions lora_options(const std::string& name, const TensorParallel& shared) const {
+    const AdapterSpec& adapter = *options_.adapter;
+    return {.r = rank_for(adapter, name),
+            .dropout = adapter.lora_dropout,
+            .scaling = scaling_for(adapter, name),
+            .dora = adapter.use_dora,
+            .bias = adapter.lora_bias,
+            .parallel = shared};
   }
 
   static std::unique_ptr<Linear> float_linear(const std::string& name, std::int64_t in, std::int64_t out, bool bias,
@@ -180,14 +190,15 @@ class Builder {
     head->share(shared);
     if (spec_.tie_word_embeddings && embedding) head->tie(embedding->weight());
     if (!options_.adapter) return head;
+    if (const auto& tokens = options_.adapter->trainable_token_indices; !tokens.empty() && embedding) {
+      embedding->train_tokens(tokens);
+      if (spec_.tie_word_embeddings) head->follow(*embedding->tokens());
+    }
     if (is_saved_module(*options_.adapter, "lm_head")) head->train_copy();
     if (!is_target(*options_.adapter, "lm_head", true)) return head;
-    ++adapted_;
-    const LoraOptions lora{.r = rank_for(*options_.adapter, "lm_head"),
-                           .dropout = options_.adapter->lora_dropout,
-                           .scaling = scaling_for(*options_.adapter, "lm_head"),
-                           .dora = options_.adapter->use_dora};
-    return std::make_unique<LoraLinear>("lm_head", std::move(head), lora, options_.adapter_behaviour);
+    ++adapted_.modules;
+    return std::make_unique<LoraLinear>("lm_head", std::move(head), lora_options("lm_head", {}),
+                                        options_.adapter_behaviour);
   }
 
   std::unique_ptr<SelfAttention> attention(const std::string& prefix, std::int64_t index) {
@@ -293,26 +304,14 @@ class Builder {
     return std::make_unique<SparseMoe>(name, std::move(gate), std::move(stacks), design_.router_first);
   }
 
-  /// PEFT 0.21 takes the names that these layers had in transformers 4 for the parameters they have become; gate and up
-  /// share a stack, and so a rank twice as large (transformers_weight_conversion.py).
   void adapt_experts(const std::string& name, TopKRouter& gate, FusedExperts& stacks) {
     const AdapterSpec& adapter = *options_.adapter;
-    const ExpertNames& names = design_.experts;
-    const auto targeted = [&](std::string_view leaf) {
-      return is_target(adapter, name + ".experts." + std::string(leaf), false);
-    };
-    const auto r_of = [&](const char* parameter) { return rank_for(adapter, name + ".experts." + parameter); };
-    std::optional<std::int64_t> gate_up, down;
-    half_adapted_ = half_adapted_ || targeted(names.gate) != targeted(names.up);
-    if (targeted(names.gate)) gate_up = 2 * adapter.r;
-    if (targeted(names.down)) down = r_of("down_proj");
-    if (is_target(adapter, name + ".gate", false)) {
-      gate.adapt(rank_for(adapter, name + ".gate"), scaling_for(adapter, name + ".gate"));
-      ++adapted_parameters_;
-    }
+    const ExpertAdapters adapters = expert_adapters(adapter, name, design_.experts);
+    adapted_.half_of_gate_up = adapted_.half_of_gate_up || adapters.half;
+    if (adapters.router) gate.adapt(*adapters.router, scaling_for(adapter, name + ".gate"));
     // With a rank twice as large, gate and up have an alpha twice as large.
-    stacks.adapt(gate_up, down, scaling_for(adapter, name + ".experts.down_proj"));
-    adapted_parameters_ += (gate_up ? 1U : 0U) + (down ? 1U : 0U);
+    stacks.adapt(adapters.gate_up, adapters.down, scaling_for(adapter, name + ".experts.down_proj"));
+    adapted_.parameters += (adapters.gate_up ? 1U : 0U) + (adapters.down ? 1U : 0U) + (adapters.router ? 1U : 0U);
   }
 
   std::unique_ptr<FeedForward> feed_forward(const std::string& prefix, std::int64_t index) {
@@ -338,43 +337,25 @@ class Builder {
   const ModelSpec& spec_;
   const BuildOptions& options_;
   const FamilyDesign& design_;
-  std::size_t adapted_ = 0, adapted_parameters_ = 0;
-  bool half_adapted_ = false;  ///< gate without up, or up without gate
+  AdaptedParts adapted_;
 };
 
-/// What an adapter asks for that the tree does not hold.
-Diagnostics check_adapted_experts(const AdapterSpec& adapter, const Builder& builder) {
-  if (builder.half_adapted())
-    return {refusal("half-of-gate-up", "gate and up of the experts are one parameter, and only one of them is targeted",
-                    "adapter.target_modules", "name both or none")};
-  if (builder.adapted_parameters() == 0) return {};
-  Diagnostics refusals;  // peft/tuners/lora/layer.py, ParamWrapper
-  if (adapter.lora_dropout > 0)
-    refusals.push_back(refusal("expert-dropout", "PEFT has no dropout for adapters on experts and routers",
-                               "adapter.lora_dropout", "0, or leave the experts and the router out of target_modules"));
-  if (adapter.use_dora)
-    refusals.push_back(refusal("expert-dora", "PEFT has no DoRA for experts and routers", "adapter.use_dora",
-                               "false, or leave the experts and the router out of target_modules"));
-  return refusals;
-}
-
-Diagnostics check_adapter(const AdapterSpec& adapter, CausalLm& model, std::size_t adapted) {
-  Diagnostics refusals;
-  const Module* const embedding = model.parts().embedding.get();
-  const Module* const head = model.parts().head.get();
-  if (!adapter.all_linear && is_target(adapter, "model.embed_tokens", false))
-    refusals.push_back(refusal("embedding-target", "an adapter on the embedding is not planned yet",
-                               "adapter.target_modules", "leave embed_tokens out, or train it whole: modules_to_save"));
-  else if (adapted == 0)
-    refusals.push_back(refusal("no-target-module", "target_modules matches no linear layer of this model",
-                               "adapter.target_modules", "use all-linear, or names like q_proj, v_proj"));
-  model.visit([&](const Module& module) {
-    if (!refusals.empty() || &module == embedding || &module == head || module.name().empty()) return;
-    if (is_saved_module(adapter, module.name()))
-      refusals.push_back(refusal("saved-module", "training a whole copy of " + module.name() + " is not planned yet",
-                                 "adapter.modules_to_save", "embed_tokens and lm_head are"));
-  });
-  return refusals;
+/// `bias` names base biases: all, or those of layers that have an adapter (_mark_only_adapters_as_trainable).
+bool is_trained(const AdapterSpec& adapter, const Parameter& parameter) {
+  switch (parameter.role) {
+    case ParamRole::lora_a:
+    case ParamRole::lora_b:
+    case ParamRole::lora_bias:
+    case ParamRole::dora_magnitude:
+    case ParamRole::modules_to_save:
+    case ParamRole::trainable_tokens:
+      return true;
+    case ParamRole::bias:
+      return adapter.bias == AdapterBias::all ||
+             (adapter.bias == AdapterBias::lora_only && parameter.name.ends_with(".base_layer.bias"));
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -383,16 +364,11 @@ Result<std::unique_ptr<CausalLm>> build_model(const ModelSpec& spec, const Build
   Builder builder(spec, options);
   auto model = builder.build();
   if (options.adapter)
-    if (auto refusals = check_adapted_experts(*options.adapter, builder); !refusals.empty())
-      return Unexpected{std::move(refusals)};
-  if (options.adapter)
-    if (auto refusals = check_adapter(*options.adapter, *model, builder.adapted()); !refusals.empty())
+    if (auto refusals = check_adapted(*options.adapter, *model, builder.adapted()); !refusals.empty())
       return Unexpected{std::move(refusals)};
   if (options.adapter)
     for (Parameter* parameter : model->parameters()) {
-      const ParamRole role = parameter->role;
-      parameter->trainable = role == ParamRole::lora_a || role == ParamRole::lora_b ||
-                             role == ParamRole::dora_magnitude || role == ParamRole::modules_to_save;
+      parameter->trainable = is_trained(*options.adapter, *parameter);
     }
   return model;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <re2/re2.h>
 #include <string>
+#include <vector>
 
 namespace qlp {
 namespace {
@@ -19,10 +20,53 @@ re2::RE2::Options pattern_options() {
   return options;
 }
 
-/// True if the whole name matches; a pattern that is none matches nothing.
-bool matches(const std::string& pattern, std::string_view name) {
-  const re2::RE2 expression(pattern, pattern_options());
-  return expression.ok() && re2::RE2::FullMatch(re2::StringPiece(name.data(), name.size()), expression);
+/// The value of the first pattern that matches the end of the name from some part on (peft/utils/other.py,
+/// get_pattern_key).
+template <class T>
+T by_pattern(const std::vector<std::pair<std::string, T>>& patterns, std::string_view name, T otherwise) {
+  for (const auto& [pattern, value] : patterns)
+    if (matches_pattern("(.*\\.)?(" + pattern + ")", name)) return value;
+  return otherwise;
+}
+
+/// One pattern that matches what any of them does.
+std::string join_patterns(const std::vector<std::string>& patterns) {
+  std::string joined;
+  for (const std::string& pattern : patterns) joined += (joined.empty() ? "" : "|") + pattern;
+  return joined;
+}
+
+bool ends_with_any(std::string_view name, const std::vector<std::string>& parts) {
+  return std::ranges::any_of(parts, [&](const std::string& part) { return ends_with_part(name, part); });
+}
+
+/// exclude_modules, and whatever is in a module of modules_to_save (0.16 on; check_adapter says what came before).
+bool excluded(const AdapterSpec& adapter, std::string_view name) {
+  if (!adapter.exclude_pattern.empty() && matches_pattern(adapter.exclude_pattern, name)) return true;
+  if (ends_with_any(name, adapter.exclude_modules)) return true;
+  return std::ranges::any_of(adapter.modules_to_save, [&](const std::string& saved) {
+    return matches_pattern("(.*\\.)?(" + saved + ")(\\..*)?", name);
+  });
+}
+
+bool targeted(const AdapterSpec& adapter, std::string_view name, bool is_head) {
+  if (adapter.all_linear) return !is_head;
+  if (!adapter.target_pattern.empty()) return matches_pattern(adapter.target_pattern, name);
+  return ends_with_any(name, adapter.target_modules);
+}
+
+/// layers_to_transform looks at the first number of a name that stands behind another part than the first. Names that
+/// are given in full are taken as they are, as all-linear's are from 0.15 on; patterns name layers themselves.
+bool on_chosen_layer(const AdapterSpec& adapter, std::string_view name) {
+  if (adapter.layers_to_transform.empty() || adapter.all_linear || !adapter.target_pattern.empty()) return true;
+  if (std::ranges::find(adapter.target_modules, name) != adapter.target_modules.end()) return true;
+  const std::string list =
+      adapter.layers_pattern.empty() ? "[^.]*" : "(?:" + join_patterns(adapter.layers_pattern) + ")";
+  const std::string first = adapter.layers_pattern.empty() ? ".*?\\." : "(?:|.*?\\.)";
+  const re2::RE2 expression(first + list + "\\.(\\d+)\\..*", re2::RE2::Quiet);
+  std::int64_t index = 0;
+  return expression.ok() && re2::RE2::FullMatch(re2::StringPiece(name.data(), name.size()), expression, &index) &&
+         std::ranges::find(adapter.layers_to_transform, index) != adapter.layers_to_transform.end();
 }
 
 }  // namespace
@@ -32,11 +76,17 @@ std::optional<std::string> error_in_pattern(const std::string& pattern) {
   return expression.ok() ? std::nullopt : std::optional(expression.error());
 }
 
+bool matches_pattern(const std::string& pattern, std::string_view name) {
+  const re2::RE2 expression(pattern, pattern_options());
+  return expression.ok() && re2::RE2::FullMatch(re2::StringPiece(name.data(), name.size()), expression);
+}
+
 bool is_target(const AdapterSpec& adapter, std::string_view name, bool is_head) {
-  if (adapter.all_linear) return !is_head;
-  if (!adapter.target_pattern.empty()) return matches(adapter.target_pattern, name);
-  return std::any_of(adapter.target_modules.begin(), adapter.target_modules.end(),
-                     [&](const std::string& target) { return ends_with_part(name, target); });
+  return !excluded(adapter, name) && targeted(adapter, name, is_head) && on_chosen_layer(adapter, name);
+}
+
+bool adapts_embedding(const AdapterSpec& adapter) {
+  return !adapter.all_linear && is_target(adapter, "model.embed_tokens", false);
 }
 
 bool is_saved_module(const AdapterSpec& adapter, std::string_view name) {
@@ -45,14 +95,31 @@ bool is_saved_module(const AdapterSpec& adapter, std::string_view name) {
 }
 
 std::int64_t rank_for(const AdapterSpec& adapter, std::string_view name) {
-  for (const auto& [pattern, rank] : adapter.rank_pattern)
-    if (matches("(.*\\.)?(" + pattern + ")", name)) return rank;
-  return adapter.r;
+  return by_pattern(adapter.rank_pattern, name, adapter.r);
 }
 
 double scaling_for(const AdapterSpec& adapter, std::string_view name) {
   const auto rank = static_cast<double>(rank_for(adapter, name));
-  return adapter.lora_alpha / (adapter.use_rslora ? std::sqrt(rank) : rank);
+  return by_pattern(adapter.alpha_pattern, name, adapter.lora_alpha) / (adapter.use_rslora ? std::sqrt(rank) : rank);
+}
+
+ExpertAdapters expert_adapters(const AdapterSpec& adapter, const std::string& mixture, const ExpertNames& names) {
+  const auto by_old_name = [&](std::string_view leaf) {
+    return targeted(adapter, mixture + ".experts." + std::string(leaf), false);
+  };
+  const auto by_name = [&](const std::string& name) { return ends_with_any(name, adapter.target_parameters); };
+  const std::string gate_up = mixture + ".experts.gate_up_proj", down = mixture + ".experts.down_proj";
+  ExpertAdapters out;
+  const bool gate = by_old_name(names.gate);
+  out.half = gate != by_old_name(names.up);
+  if (gate)
+    out.gate_up = 2 * adapter.r;
+  else if (by_name(gate_up))
+    out.gate_up = rank_for(adapter, gate_up);
+  if (by_old_name(names.down) || by_name(down)) out.down = rank_for(adapter, down);
+  if (targeted(adapter, mixture + ".gate", false) || by_name(mixture + ".gate.weight"))
+    out.router = rank_for(adapter, mixture + ".gate");
+  return out;
 }
 
 }  // namespace qlp

@@ -1,7 +1,11 @@
-// The table of token embeddings.
+// The table of token embeddings, and what PEFT trains beside it.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "nn/module.h"
+#include "nn/token_delta.h"
 #include "tensor/work.h"
 
 namespace qlp {
@@ -31,6 +35,12 @@ class Embedding final : public Module {
   Parameter& original() { return *own_parameters().front(); }
   /// Trains a copy of the table; the original stays, frozen (PEFT's modules_to_save).
   void train_copy();
+  /// Trains matrices beside the table: A [r, vocabulary], B [width, r] (peft.tuners.lora.Embedding). `hooked`: the hook
+  /// of EmbeddingOutput is on the table that PEFT wraps, else on the wrapper.
+  void adapt(std::int64_t r, double scaling, bool hooked);
+  /// Trains the rows of these tokens (PEFT's trainable_token_indices).
+  void train_tokens(std::vector<std::int64_t> tokens);
+  TokenDelta* tokens() { return tokens_ ? &*tokens_ : nullptr; }  ///< none where no single rows are trained
   /// Its rows are those of this rank; the others' lookups are added. `tied`: the head reads the same parameter.
   void share(const RankGroup& group, bool tied) {
     group_ = group, tied_ = tied, weight_->mesh = LayerMesh::tp, weight_->parts = group.size;
@@ -43,11 +53,22 @@ class Embedding final : public Module {
   void fill_buffers(Context& ctx) override;
 
  private:
+  struct Adapter {
+    Parameter *a, *b;
+    double scaling;
+    bool hooked;
+  };
+  Tensor lookup(Context& ctx, const Tensor& indices);
+  /// What the adapter adds to a result.
+  Tensor adapted(Context& ctx, const Tensor& indices, Tensor result);
+
   Parameter* weight_;
   double kept_scale_ = 0;  ///< 0: none
   bool tied_ = false;
   RankGroup group_;
   Tensor scale_;
+  std::optional<Adapter> adapter_;
+  std::optional<TokenDelta> tokens_;
 };
 
 }  // namespace qlp

@@ -23,6 +23,7 @@ Range range_of(const Parameter& parameter) {
     case ParamRole::bias:
       return {-kSpread, kSpread};
     case ParamRole::lora_b:
+    case ParamRole::lora_bias:
       return {0, 0};
     default:
       break;

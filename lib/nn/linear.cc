@@ -13,7 +13,8 @@ Tensor tensor_of(const Parameter* parameter) { return parameter ? parameter->ten
 
 Linear::Linear(std::string name, std::int64_t in, std::int64_t out, bool bias, ParamRole role, ModuleKind kind)
     : LinearModule(kind, std::move(name)), weight_(&add_parameter("weight", role, {out, in})) {
-  if (bias) bias_ = &add_parameter("bias", ParamRole::bias, {out});
+  const bool of_adapter = kind == ModuleKind::lora_matrix;
+  if (bias) bias_ = &add_parameter("bias", of_adapter ? ParamRole::lora_bias : ParamRole::bias, {out});
 }
 
 void Linear::share(const TensorParallel& parallel) {
@@ -44,7 +45,8 @@ void Linear::train_copy() {
 Tensor Linear::forward(Context& ctx, const Tensor& x) {
   return call(ctx, x, [&](const Tensor& input) {
     const Tensor mine = enter(ctx, input, parallel_);
-    return leave(ctx, linear(ctx, mine, weight_->tensor, tensor_of(bias_)), parallel_);
+    const Tensor weight = tokens_ ? tokens_->merged(ctx, weight_->tensor) : weight_->tensor;
+    return leave(ctx, linear(ctx, mine, weight, tensor_of(bias_)), parallel_);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include "nn/module.h"
 #include "nn/tensor_parallel.h"
+#include "nn/token_delta.h"
 #include "quant/linear_4bit.h"
 #include "quant/linear_8bit.h"
 
@@ -32,10 +33,13 @@ class Linear final : public LinearModule {
   void untie();
   /// Trains a copy of the weight; the original stays, frozen (PEFT's modules_to_save).
   void train_copy();
+  /// Multiplies with the table that these rows are in (PEFT's trainable_token_indices, of tied tables).
+  void follow(const TokenDelta& tokens) { tokens_ = &tokens; }
 
  private:
   Parameter* weight_;
   Parameter* bias_ = nullptr;
+  const TokenDelta* tokens_ = nullptr;
   TensorParallel parallel_;
 };
 

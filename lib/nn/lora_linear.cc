@@ -15,7 +15,7 @@ LoraLinear::LoraLinear(std::string full_name, std::unique_ptr<LinearModule> base
   const Shape& weight = base_->weight().shape;
   a_ = std::make_unique<Linear>(name() + ".lora_A.default", weight[1], options.r, false, ParamRole::lora_a,
                                 ModuleKind::lora_matrix);
-  b_ = std::make_unique<Linear>(name() + ".lora_B.default", options.r, weight[0], false, ParamRole::lora_b,
+  b_ = std::make_unique<Linear>(name() + ".lora_B.default", options.r, weight[0], options.bias, ParamRole::lora_b,
                                 ModuleKind::lora_matrix);
   if (options.parallel.cuts_output()) b_->share(options.parallel);
   add_child(*base_), add_child(*a_), add_child(*b_);

@@ -15,6 +15,7 @@ struct LoraOptions {
   double dropout = 0;
   double scaling = 1;
   bool dora = false;
+  bool bias = false;        ///< of B (lora_bias)
   TensorParallel parallel;  ///< of the base layer: B is cut as its output features are
 };
 

@@ -106,6 +106,10 @@ void scale_by_norm(Context& ctx, const std::vector<Tensor>& parameters, const Te
 
 Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm) {
   const Scoped category(ctx.category, Category::workspace);
+  if (std::ranges::none_of(parameters, [](const Tensor& parameter) { return grad_of(parameter).defined(); })) {
+    const Scoped place(ctx.place, Place::host);  // torch.tensor(0.0)
+    return total_grad_norm(ctx, {});
+  }
   Tensor total = total_grad_norm(ctx, parameters);
   scale_by_norm(ctx, parameters, total, max_norm);
   return total;

@@ -9,7 +9,7 @@
 namespace qlp {
 
 /// The norm of the gradients of these parameters, which are scaled in place to at most `max_norm`; none have gradients:
-/// a 0 on the device.
+/// a 0 on the host.
 Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm);
 
 /// Makes the value of all ranks out of that of one. Gives a new tensor.

@@ -30,6 +30,10 @@ class Optimizer {
 
   /// One step on the parameters that have a gradient.
   virtual void step(Context& ctx) = 0;
+  /// The same for one of them, where each has an optimizer of its own (APOLLO by layers).
+  virtual void step_alone(Context& /*ctx*/, const Tensor& /*parameter*/) {}
+  /// The backward pass is done, in which some update what they find.
+  virtual void finish_backward(Context& /*ctx*/) {}
   /// State in memory that CUDA moves between GPU and host as it is used (cudaMallocManaged).
   virtual Bytes managed_state() const { return {}; }
   /// state_dict()["state"]: of the parameters that it keeps anything of, beside managed memory.

@@ -65,8 +65,26 @@ struct Torchao {
   friend bool operator==(const Torchao&, const Torchao&) = default;
 };
 
-using OptimizerKind =
-    std::variant<AdamW, Sgd, Adagrad, RmsProp, Adafactor, Bitsandbytes, ScheduleFree, StableAdamW, Muon, Torchao>;
+/// apollo_torch.APOLLOAdamW with random projections; the options are keys of optim_args
+struct Apollo {
+  enum class Side : std::uint8_t { std, reverse_std, left, right };
+  enum class Scale : std::uint8_t { channel, tensor };
+  std::int64_t rank = 128;
+  Scale scale_type = Scale::channel;
+  Side proj_type = Side::std;
+  std::int64_t update_proj_gap = 200;  ///< steps between new projections
+  bool layerwise = false;              ///< an optimizer for each parameter, within the backward pass
+  friend bool operator==(const Apollo&, const Apollo&) = default;
+};
+
+/// lomo_optim.{Lomo, AdaLomo}
+struct Lomo {
+  bool adaptive = false;
+  friend bool operator==(const Lomo&, const Lomo&) = default;
+};
+
+using OptimizerKind = std::variant<AdamW, Sgd, Adagrad, RmsProp, Adafactor, Bitsandbytes, ScheduleFree, StableAdamW,
+                                   Muon, Torchao, Apollo, Lomo>;
 
 /// What differs between library versions.
 struct OptimizerBehaviour {

@@ -22,7 +22,7 @@ struct OptimizerName {
 };
 
 // clang-format off
-inline constexpr std::array<OptimizerName, 29> kOptimizerNames{{
+inline constexpr std::array<OptimizerName, 33> kOptimizerNames{{
     {"adamw_torch", AdamW{}},
     {"adamw_torch_fused", AdamW{AdamW::Loop::fused}},
     {"adamw_torch_forloop", AdamW{AdamW::Loop::forloop}},  // ours: torch's AdamW(foreach=False)
@@ -51,6 +51,10 @@ inline constexpr std::array<OptimizerName, 29> kOptimizerNames{{
     {"stable_adamw", StableAdamW{}},
     {"adamw_torch_8bit", Torchao{8}},
     {"adamw_torch_4bit", Torchao{4}},
+    {"apollo_adamw", Apollo{}},
+    {"apollo_adamw_layerwise", Apollo{.layerwise = true}},
+    {"lomo", Lomo{}},
+    {"adalomo", Lomo{true}},
     {"muon", Muon{}},  // ours: the Trainer takes it by optimizer_cls_and_kwargs
 }};
 // clang-format on

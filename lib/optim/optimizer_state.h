@@ -32,6 +32,16 @@ class StatefulOptimizer : public Optimizer {
     }
     end_step();
   }
+  void step_alone(Context& ctx, const Tensor& parameter) final {
+    const Scoped category(ctx.category, Category::workspace);
+    for (std::size_t g = 0; g < groups().size(); ++g)
+      for (std::size_t i = 0; i < groups()[g].size(); ++i)
+        if (groups()[g][i].is(parameter)) {
+          group_ = g;
+          step_group(ctx, {{&groups()[g][i], &states_[g][i]}});
+        }
+    end_step();
+  }
 
   std::vector<OptimizerEntry> state() const override {
     std::vector<OptimizerEntry> entries;
@@ -114,6 +124,9 @@ inline std::vector<std::vector<Tensor>> by_dtype(const std::vector<Tensor>& tens
   return by_dtype(tensors, [](const Tensor& tensor) { return tensor.dtype(); });
 }
 
+/// The second group has what is projected.
+std::unique_ptr<Optimizer> make_apollo(const Apollo& kind, std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_lomo(Context& ctx, const Lomo& kind, std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_adamw(const AdamW& kind, std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_sgd(std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_adagrad(Context& ctx, std::vector<ParameterGroup> groups);

@@ -7,7 +7,8 @@
 namespace qlp {
 
 inline bool has_weight_decay(const Parameter& parameter, bool norms_decay) {
-  return (norms_decay || parameter.role != ParamRole::norm) && parameter.role != ParamRole::bias;
+  return (norms_decay || parameter.role != ParamRole::norm) && parameter.role != ParamRole::bias &&
+         parameter.role != ParamRole::lora_bias;
 }
 
 }  // namespace qlp

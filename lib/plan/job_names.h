@@ -60,6 +60,24 @@ inline constexpr std::array<EnumName<QuantType>, 3> kEnumNames<QuantType>{{
     {QuantType::int8, "int8"},
 }};
 template <>
+inline constexpr std::array<EnumName<AdapterBias>, 3> kEnumNames<AdapterBias>{{
+    {AdapterBias::none, "none"},
+    {AdapterBias::all, "all"},
+    {AdapterBias::lora_only, "lora_only"},
+}};
+template <>
+inline constexpr std::array<EnumName<Apollo::Scale>, 2> kEnumNames<Apollo::Scale>{{
+    {Apollo::Scale::channel, "channel"},
+    {Apollo::Scale::tensor, "tensor"},
+}};
+template <>
+inline constexpr std::array<EnumName<Apollo::Side>, 4> kEnumNames<Apollo::Side>{{
+    {Apollo::Side::std, "std"},
+    {Apollo::Side::reverse_std, "reverse_std"},
+    {Apollo::Side::left, "left"},
+    {Apollo::Side::right, "right"},
+}};
+template <>
 inline constexpr std::array<EnumName<Attention>, 3> kEnumNames<Attention>{{
     {Attention::sdpa, "sdpa"},
     {Attention::eager, "eager"},

@@ -12,6 +12,7 @@
 #include "memory/allocator_config.h"
 #include "model/adapter_spec.h"
 #include "model/model_spec.h"
+#include "model/optim_targets.h"
 #include "model/quantization_spec.h"
 #include "optim/optimizer_names.h"
 #include "plan/gpu_rates.h"
@@ -50,6 +51,7 @@ struct TrainingSpec {
   bool tf32 = false;  ///< products of float32 operands may round them (torch.backends.cuda.matmul.allow_tf32)
   bool mixed_precision() const { return bf16 || fp16; }
   DType autocast_dtype() const { return fp16 ? DType::float16 : DType::bfloat16; }
+  std::optional<OptimTargets> optim_targets;  ///< of optimizers that project some weights
   NamedOptimizer optimizer{};
   double weight_decay = 0;     ///< of all but biases and norms
   double max_grad_norm = 1.0;  ///< 0: no clipping

@@ -41,8 +41,19 @@ class StackProfile {
   /// The first transformers with the family's model class; "does not recognize this architecture" before.
   static Version first_with(Family family);
   bool knows(Family family) const { return v_.transformers >= first_with(family); }
+  /// What LoraConfig knows by version (peft, src/peft/tuners/lora/config.py).
+  bool peft_has_exclude_modules() const { return v_.peft >= Version{0, 14, 0}; }
+  bool peft_has_lora_bias() const { return v_.peft >= Version{0, 14, 0}; }
+  bool peft_has_trainable_tokens() const { return v_.peft >= Version{0, 15, 0}; }
+  bool peft_has_target_parameters() const { return v_.peft >= Version{0, 17, 0}; }
+  /// What is in modules_to_save is never a target (tuners_utils.py, check_target_module_exists, 0.16 on).
+  bool peft_spares_saved_modules() const { return v_.peft >= Version{0, 16, 0}; }
+  /// layers_to_transform looks at the first number of a name, before at the last, an expert's (the same, 0.20 on).
+  bool peft_finds_layer_of_expert() const { return v_.peft >= Version{0, 20, 0}; }
   /// The Trainer knows schedule_free_radam: in 4.57, not in 4.48 (huggingface/transformers 35313).
   bool trainer_has_schedule_free_radam() const { return v_.transformers >= Version{4, 51, 0}; }
+  /// The Trainer knows apollo_adamw. transformers 4.49 (huggingface/transformers 36062).
+  bool trainer_has_apollo() const { return v_.transformers >= Version{4, 49, 0}; }
   /// The Trainer knows stable_adamw. transformers 4.54 (huggingface/transformers 39446).
   bool trainer_has_stable_adamw() const { return v_.transformers >= Version{4, 54, 0}; }
   /// torch/optim/_muon.py, 2.9.

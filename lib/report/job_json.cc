@@ -79,8 +79,17 @@ Json adapter_json(const AdapterSpec& adapter) {
   } else {
     out["target_modules"] = adapter.target_modules;
   }
+  if (!adapter.exclude_pattern.empty()) out["exclude_modules"] = adapter.exclude_pattern;
+  if (!adapter.exclude_modules.empty()) out["exclude_modules"] = adapter.exclude_modules;
+  if (!adapter.layers_to_transform.empty()) out["layers_to_transform"] = adapter.layers_to_transform;
+  if (!adapter.layers_pattern.empty()) out["layers_pattern"] = adapter.layers_pattern;
+  if (!adapter.target_parameters.empty()) out["target_parameters"] = adapter.target_parameters;
   if (!adapter.modules_to_save.empty()) out["modules_to_save"] = adapter.modules_to_save;
+  if (!adapter.trainable_token_indices.empty()) out["trainable_token_indices"] = adapter.trainable_token_indices;
   for (const auto& [pattern, rank] : adapter.rank_pattern) out["rank_pattern"][pattern] = rank;
+  for (const auto& [pattern, alpha] : adapter.alpha_pattern) out["alpha_pattern"][pattern] = alpha;
+  if (adapter.bias != AdapterBias::none) out["bias"] = name_of(adapter.bias);
+  if (adapter.lora_bias) out["lora_bias"] = true;
   out["autocast_adapter_dtype"] = adapter.autocast_adapter_dtype;
   if (adapter.dtype) out["dtype"] = name_of(*adapter.dtype);
   return out;
@@ -115,6 +124,17 @@ Json training_json(const TrainingSpec& training) {
            {"attn_implementation", name_of(training.attention)},
            {"loss", name_of(training.loss)},
            {"num_steps", training.num_steps}};
+  if (const auto& targets = training.optim_targets; targets && targets->all_linear)
+    out["optim_target_modules"] = "all-linear";
+  else if (targets && !targets->pattern.empty())
+    out["optim_target_modules"] = targets->pattern;
+  else if (targets)
+    out["optim_target_modules"] = targets->modules;
+  if (const auto* apollo = std::get_if<Apollo>(&training.optimizer.kind))
+    out["optim_args"] = {{"rank", apollo->rank},
+                         {"scale_type", name_of(apollo->scale_type)},
+                         {"proj_type", name_of(apollo->proj_type)},
+                         {"update_proj_gap", apollo->update_proj_gap}};
   if (training.evaluation) out["evaluation"] = evaluation_json(*training.evaluation);
   if (training.saves_model) out["save"] = {{"state_dict_type", "FULL_STATE_DICT"}};
   if (training.checkpoint) out["checkpoint"] = {{"state_dict_type", name_of(*training.checkpoint)}};

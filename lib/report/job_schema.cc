@@ -89,8 +89,16 @@ std::string_view job_schema() {
             "use_dora": {"type": "boolean"},
             "use_rslora": {"type": "boolean"},
             "target_modules": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+            "exclude_modules": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+            "layers_to_transform": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+            "layers_pattern": {"type": "array", "items": {"type": "string"}},
+            "target_parameters": {"type": "array", "items": {"type": "string"}},
             "modules_to_save": {"type": "array", "items": {"type": "string"}},
+            "trainable_token_indices": {"type": "array", "items": {"type": "integer", "minimum": 0}},
             "rank_pattern": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+            "alpha_pattern": {"type": "object", "additionalProperties": {"type": "number"}},
+            "bias": {"type": "string", "enum": ["all", "lora_only"], "description": "absent: none"},
+            "lora_bias": {"type": "boolean", "description": "absent: false"},
             "autocast_adapter_dtype": {"type": "boolean"},
             "dtype": {"type": "string"}
           }
@@ -117,6 +125,20 @@ std::string_view job_schema() {
             "tf32": {"type": "boolean"},
             "optimizer": {"type": "string"},
             "weight_decay": {"type": "number"},
+            "optim_target_modules": {
+              "description": "of optimizers that project weights",
+              "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+            },
+            "optim_args": {
+              "type": "object",
+              "required": ["rank", "scale_type", "proj_type", "update_proj_gap"],
+              "properties": {
+                "rank": {"type": "integer", "minimum": 1},
+                "scale_type": {"enum": ["channel", "tensor"]},
+                "proj_type": {"enum": ["std", "reverse_std", "left", "right"]},
+                "update_proj_gap": {"type": "integer", "minimum": 1}
+              }
+            },
             "max_grad_norm": {"type": "number"},
             "attn_implementation": {"type": "string"},
             "loss": {"type": "string"},

@@ -1,5 +1,7 @@
 #include "shard/fsdp1_wrap.h"
 
+#include <algorithm>
+
 namespace qlp {
 namespace {
 
@@ -16,12 +18,12 @@ std::int64_t wrap_by_size(Module& module, std::int64_t least, bool is_root, Modu
   return elements;
 }
 
-/// PEFT's fsdp_auto_wrap_policy (utils/other.py)
+/// PEFT's fsdp_auto_wrap_policy (utils/other.py), which looks at the weight of a module alone.
 bool is_trained_leaf(Module& module) {
   if (!module.children().empty()) return false;
-  for (const auto& parameter : module.own_parameters())
-    if (parameter->trainable) return true;
-  return false;
+  return std::ranges::any_of(module.own_parameters(), [](const auto& parameter) {
+    return parameter->trainable && parameter->name.ends_with("weight");
+  });
 }
 
 }  // namespace

@@ -39,6 +39,8 @@ bool in_checkpoint(const Parameter& parameter) {
     case ParamRole::lora_b:
     case ParamRole::dora_magnitude:
     case ParamRole::modules_to_save:
+    case ParamRole::lora_bias:
+    case ParamRole::trainable_tokens:
       return false;
     default:
       return true;

@@ -88,6 +88,18 @@ void Trainer::end_step(Context& ctx, std::int64_t step) {
   save_checkpoint(ctx, model_, runtime_, *optimizer_, options_.save);
 }
 
+/// The weight of a linear layer that optim_target_modules names (trainer_optimizer.py, _setup_low_rank_optimizer).
+bool Trainer::is_projected(const Parameter& parameter) const {
+  constexpr std::string_view kWeight = ".weight";
+  const bool linear = parameter.role == ParamRole::base_weight || parameter.role == ParamRole::lm_head ||
+                      parameter.role == ParamRole::lora_a || parameter.role == ParamRole::lora_b ||
+                      parameter.role == ParamRole::modules_to_save;
+  const std::string name = options_.name_prefix + parameter.name;
+  if (!linear || parameter.shape.rank() != 2 || !name.ends_with(kWeight)) return false;
+  if (parameter.name.starts_with("model.embed_tokens")) return false;
+  return is_optim_target(*options_.optim_targets, std::string_view(name).substr(0, name.size() - kWeight.size()));
+}
+
 /// Tensors with weight decay, and without; those on different meshes are no group (trainer.py,
 /// has_mixed_dtensor, 5.24).
 void Trainer::make_optimizer(Context& ctx) {
@@ -96,7 +108,9 @@ void Trainer::make_optimizer(Context& ctx) {
   Embedding* const embedding = model_.parts().embedding.get();  // none on later stages of a pipeline
   for (auto& [parameter, tensor, flat] : runtime_.trained(model_)) {
     const LayerMesh mesh = parameter->mesh;
-    auto& groups = has_weight_decay(*parameter, options_.norms_decay) ? decaying : others;
+    const bool first =
+        options_.optim_targets ? !is_projected(*parameter) : has_weight_decay(*parameter, options_.norms_decay);
+    auto& groups = first ? decaying : others;
     auto group = std::ranges::find(groups, mesh, &std::pair<LayerMesh, ParameterGroup>::first);
     if (group == groups.end()) group = groups.emplace(group, mesh, ParameterGroup{});
     group->second.push_back(tensor);
@@ -110,13 +124,23 @@ void Trainer::make_optimizer(Context& ctx) {
     if (mesh == LayerMesh::ep) tensors.axes.push_back(options_.expert_parallel);
   }
   std::vector<ParameterGroup> groups;
-  for (auto* some : {&decaying, &others})
+  for (auto* some : {&decaying, &others}) {
+    if (options_.optim_targets && some->empty()) groups.emplace_back();
     for (auto& [mesh, group] : *some) groups.push_back(std::move(group));
+  }
   std::vector<double> decays(groups.size(), 0.0);
-  std::fill_n(decays.begin(), decaying.size(), options_.weight_decay);
+  if (!options_.optim_targets) std::fill_n(decays.begin(), decaying.size(), options_.weight_decay);
   optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
   optimizer_->set_lr(options_.learning_rate);
   optimizer_->set_weight_decays(std::move(decays));
+  const auto* apollo = std::get_if<Apollo>(&options_.optimizer);
+  if (!apollo || !apollo->layerwise) return;
+  for (const Tensor& tensor : trained_)
+    register_post_accumulate_hook(tensor, [this, tensor](Context& c) {
+      const Scoped grad_mode(c.grad_enabled, false);
+      optimizer_->step_alone(c, tensor);
+      set_grad(tensor, {});
+    });
 }
 
 /// All but the first of each sequence.
@@ -215,6 +239,7 @@ void Trainer::micro_step(Context& ctx, std::int64_t micro, bool sync) {
     const Tensor share = scale(ctx, loss, weight, Op::div);  // of the accumulation steps, in accelerator.backward
     const Tensor scaled = scaler_ ? scaler_->scale(ctx, share) : share;
     ctx.engine.backward(ctx, {scaled}, {Tensor()});
+    optimizer_->finish_backward(ctx);
   }
   if (options_.divides_reported_loss) {
     step_loss_ = scalar(ctx, DType::float32, Op::div);

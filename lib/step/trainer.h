@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "model/optim_targets.h"
 #include "nn/causal_lm.h"
 #include "optim/grad_scaler.h"
 #include "optim/mesh_norm.h"
@@ -41,6 +42,8 @@ struct TrainerOptions {
   std::int64_t num_steps = 3;
   OptimizerKind optimizer = AdamW{};
   OptimizerBehaviour optimizer_behaviour{};
+  std::optional<OptimTargets> optim_targets;  ///< set: what they name is a group of its own, all else another
+  std::string name_prefix;                    ///< of what wraps the model, as optim_targets see it
   ItemCount item_count = ItemCount::device_int64;
   bool averages_tokens = true;      ///< average_tokens_across_devices: the number is summed over the ranks
   bool adds_loss_in_place = false;  ///< tr_loss += (transformers 5.0)
@@ -94,6 +97,7 @@ class Trainer {
 
  private:
   void make_optimizer(Context& ctx);
+  bool is_projected(const Parameter& parameter) const;
   Tensor counted_items(Context& ctx, double own) const;
   /// A batch of made-up text.
   Tensor tokens(Context& ctx, std::int64_t batch_size, std::int64_t micro, Text text = Text::ids) const;

@@ -22,8 +22,10 @@ DEFAULTS = dict(
     kbit=False, adapter=None, autocast_adapter=True, bf16=False, fp16=False, mb=1, seq=512, ga=1, ckpt="none", optim="adamw_torch",
     attn="sdpa", clip=1.0, steps=3, loader="cuda", layer=None, liger=False, use_orig=True, offload=False, env={}, ds=None,
     snapshot=None, stacks=False, alloc_env={})
-ADAPTER_KEYS = {"r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "target_modules", "modules_to_save", "rank_pattern", "dtype"}
-ADAPTER_NEUTRAL = {"bias": ("none",), "fan_in_fan_out": (False,), "init_lora_weights": (True, False, "gaussian"), "inference_mode": (False,),
+ADAPTER_KEYS = {"r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "target_modules", "exclude_modules", "layers_to_transform",
+                "layers_pattern", "target_parameters", "modules_to_save", "trainable_token_indices", "rank_pattern", "alpha_pattern", "bias",
+                "lora_bias", "dtype"}
+ADAPTER_NEUTRAL = {"fan_in_fan_out": (False,), "init_lora_weights": (True, False, "gaussian"), "inference_mode": (False,),
                    "task_type": ("CAUSAL_LM",)}
 CHECKPOINTING = {"none": False, "reentrant": {"use_reentrant": True}, "nonreentrant": {"use_reentrant": False}}
 PLANS = {"single", "ddp", "fsdp1-full-shard", "fsdp1-shard-grad-op", "fsdp1-no-shard", "fsdp1-hybrid-shard",

@@ -77,7 +77,8 @@ def adapted(model, section, checkpointing, bf16_cast):
     dtype, autocast = section.take("dtype", None), section.take("autocast_adapter_dtype")
     options = {key: section.take(key) for key in ("r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora",
                                                   "target_modules")}
-    for key in ("modules_to_save", "rank_pattern"):
+    for key in ("exclude_modules", "layers_to_transform", "layers_pattern", "target_parameters", "modules_to_save",
+                "trainable_token_indices", "rank_pattern", "alpha_pattern", "bias", "lora_bias"):
         value = section.take(key, None)
         if value:
             options[key] = value

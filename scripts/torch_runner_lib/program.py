@@ -115,6 +115,12 @@ class Training:
             "max_grad_norm": section.take("max_grad_norm"),
             "use_liger_kernel": loss == "liger",
         }
+        targets, low_rank = section.take("optim_target_modules", None), section.take("optim_args", None)
+        if targets:
+            # The plan has new projections made in the last step, as every update_proj_gap-th makes them.
+            low_rank["update_proj_gap"] = min(low_rank["update_proj_gap"], max(self.steps - 1, 1))
+            self.arguments["optim_target_modules"] = targets
+            self.arguments["optim_args"] = ",".join(f"{key}={value}" for key, value in low_rank.items())
         if section.take("tf32", False):
             self.arguments["tf32"] = True
         if section.take("sync_each_batch"):

@@ -234,7 +234,65 @@ TEST_CASE("config/job_reader: targets as PEFT takes them") {
   CHECK(pattern.target_pattern == ".*\\.(q|v)_proj");
   CHECK(pattern.target_modules.empty());
   CHECK_FALSE(pattern.all_linear);
-  CHECK(adapter("rank_pattern: {q_proj: 32}, modules_to_save: [lm_head]").rank_pattern.at("q_proj") == 32);
+  using Ranks = std::vector<std::pair<std::string, std::int64_t>>;
+  CHECK(adapter("rank_pattern: {q_proj: 32}, modules_to_save: [lm_head]").rank_pattern == Ranks{{"q_proj", 32}});
+  CHECK(adapter("rank_pattern: {v_proj: 2, a_proj: 1}").rank_pattern == Ranks{{"v_proj", 2}, {"a_proj", 1}});
+  CHECK(adapter("alpha_pattern: {q_proj: 0.5}").alpha_pattern.front().second == 0.5);
+}
+
+TEST_CASE("config/job_reader: what APOLLO projects, and how") {
+  const auto training = [](const std::string& text) {
+    return job(replaced(minimal(), "seq_len: 2048", "seq_len: 2048, " + text)).training;
+  };
+  const auto apollo = training("optimizer: apollo_adamw, optim_target_modules: [attn, mlp], optim_args: {rank: 7}");
+  CHECK(apollo.optimizer.kind == OptimizerKind(Apollo{.rank = 7}));
+  CHECK(apollo.optim_targets->modules.size() == 2);
+  const auto text = training(
+      "optimizer: apollo_adamw_layerwise, optim_target_modules: all-linear, "
+      "optim_args: 'scale_type=tensor, proj_type=left, update_proj_gap=5'");
+  CHECK(text.optimizer.kind == OptimizerKind(Apollo{.scale_type = Apollo::Scale::tensor,
+                                                    .proj_type = Apollo::Side::left,
+                                                    .update_proj_gap = 5,
+                                                    .layerwise = true}));
+  CHECK(text.optim_targets->all_linear);
+  const auto code = [](const std::string& more) {
+    const auto read =
+        read_job(replaced(minimal(), "seq_len: 2048", "seq_len: 2048, " + more), "job.yaml", MemoryFiles());
+    return read ? "" : read.error().front().code;
+  };
+  CHECK(code("optimizer: apollo_adamw") == "missing-key");
+  CHECK(code("optimizer: apollo_adamw, optim_target_modules: [attn], optim_args: {proj: svd}") == "not-supported");
+  CHECK(code("optimizer: apollo_adamw, optim_target_modules: [attn], optim_args: 'rnk=4'") == "unknown-key");
+  CHECK(code("optimizer: sgd, optim_args: 'a=1'") == "not-supported");
+}
+
+TEST_CASE("config/job_reader: what limits an adapter, and what is trained beside it") {
+  const auto adapter = [](const std::string& text) { return *job(minimal("adapter: {" + text + "}\n")).adapter; };
+  CHECK(adapter("exclude_modules: [o_proj]").exclude_modules == std::vector<std::string>{"o_proj"});
+  CHECK(adapter("exclude_modules: '.*o_proj'").exclude_pattern == ".*o_proj");
+  CHECK(adapter("layers_to_transform: 1").layers_to_transform == std::vector<std::int64_t>{1});
+  const auto layers = adapter("layers_to_transform: [0, 1], layers_pattern: layers");
+  CHECK(layers.layers_to_transform == std::vector<std::int64_t>{0, 1});
+  CHECK(layers.layers_pattern == std::vector<std::string>{"layers"});
+  CHECK(adapter("bias: lora_only").bias == AdapterBias::lora_only);
+  CHECK(adapter("lora_bias: true").lora_bias);
+  CHECK(adapter("trainable_token_indices: [5, 7]").trainable_token_indices == std::vector<std::int64_t>{5, 7});
+  CHECK(adapter("trainable_token_indices: {embed_tokens: [5]}").trainable_token_indices ==
+        std::vector<std::int64_t>{5});
+  CHECK(adapter("target_parameters: [experts.down_proj]").target_parameters.size() == 1);
+  CHECK(adapter("init_lora_weights: gaussian") == adapter("r: 8"));
+  const auto code = [](const std::string& text) {
+    const auto read = read_job(minimal("adapter: {" + text + "}\n"), "job.yaml", MemoryFiles());
+    return read ? "" : read.error().front().code;
+  };
+  CHECK(code("target_modules: all-linear, layers_to_transform: [1]") == "bad-value");
+  CHECK(code("layers_pattern: layers") == "bad-value");
+  CHECK(code("lora_bias: true, use_dora: true") == "bad-value");
+  CHECK(code("init_lora_weights: pissa") == "not-supported");
+  CHECK(code("init_lora_weights: pissa_niter_4") == "not-supported");
+  CHECK(code("trainable_token_indices: {lm_head: [5]}") == "not-supported");
+  CHECK(code("layers_to_transform: [1, 1]") == "duplicate-item");
+  CHECK(code("layers_to_transform: [-1]") == "out-of-range");
 }
 
 TEST_CASE("config/job_reader: options of fsdp2 plans") {

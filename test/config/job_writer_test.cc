@@ -72,8 +72,13 @@ TEST_CASE("config/job_writer: nothing that a job can say is lost") {
                             .all_linear = false,
                             .target_modules = {},
                             .target_pattern = ".*\\.(q|v)_proj",
+                            .exclude_modules = {"a", "no"},
+                            .target_parameters = {"experts.down_proj"},
                             .modules_to_save = {"lm_head", "no", "10"},
+                            .trainable_token_indices = {7, 0},
                             .rank_pattern = {{"a.b", 1}, {"^x$", 2}},
+                            .alpha_pattern = {{"b", 0.1}},
+                            .bias = AdapterBias::lora_only,
                             .autocast_adapter_dtype = false,
                             .dtype = DType::float16};
   job.training = TrainingSpec{.micro_batch_size = 4,

@@ -8,43 +8,63 @@ using namespace qlp;
 
 namespace {
 
-Diagnostics warnings(Family family, const AdapterSpec& adapter) {
-  JobSpec job = small_job(small_model(family));
-  job.adapter = adapter;
-  return adapter_warnings(job);
+/// The codes of what is refused.
+std::vector<std::string> codes(const JobSpec& job, const ShardingPlan& plan = Single{}) {
+  std::vector<std::string> out;
+  for (const Diagnostic& refusal : check_adapter(job, plan, StackProfile(job.stack))) out.push_back(refusal.code);
+  return out;
 }
+
+JobSpec with(AdapterSpec adapter, Family family = Family::llama) {
+  JobSpec job = small_job(small_model(family));
+  job.adapter = std::move(adapter);
+  return job;
+}
+
+using Codes = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("estimate/adapter_rules: names that are there say nothing") {
-  CHECK(warnings(Family::llama, small_lora()).empty());
-  CHECK(warnings(Family::llama, {.target_modules = {"q_proj", "self_attn.v_proj", "layers.1.mlp.up_proj"},
-                                 .modules_to_save = {"lm_head", "embed_tokens"},
-                                 .rank_pattern = {{"q_proj", 4}, {"layers.*v_proj", 2}}})
-            .empty());
-  CHECK(warnings(Family::mixtral, {.target_modules = {"q_proj", "gate", "w1", "w2", "w3"}}).empty());
-  CHECK(warnings(Family::qwen3_moe, {.target_modules = {"q_proj", "gate_proj", "up_proj", "down_proj"}}).empty());
+TEST_CASE("estimate/adapter_rules: plain LoRA is taken everywhere") {
+  CHECK(codes(with(small_lora())).empty());
+  CHECK(codes(with(small_lora()), Fsdp1{}).empty());
+  CHECK(codes(small_job(small_model(Family::llama))).empty());
 }
 
-TEST_CASE("estimate/adapter_rules: split names on a model whose projections are fused") {
-  const Diagnostics told = warnings(Family::phi3, {.target_modules = {"q_proj", "o_proj", "gate_proj", "down_proj"}});
-  REQUIRE(told.size() == 1);
-  CHECK(told[0].severity == Severity::warning);
-  CHECK(told[0].key_path == "adapter.target_modules");
-  CHECK(told[0].message.starts_with("q_proj, gate_proj match no linear layer"));
-  CHECK(told[0].hint == "linear layers are o_proj, qkv_proj, gate_up_proj, down_proj, lm_head");
+TEST_CASE("estimate/adapter_rules: options that came with later versions of PEFT") {
+  JobSpec job = with({.target_modules = {"q_proj"}, .exclude_modules = {"v_proj"}, .lora_bias = true});
+  CHECK(codes(job).empty());
+  job.stack.peft = {0, 13, 2};
+  CHECK(codes(job) == Codes{"not-in-peft", "not-in-peft"});
+  job = with({.target_modules = {"q_proj"}, .trainable_token_indices = {1}});
+  CHECK(codes(job).empty());
+  job.stack.peft = {0, 14, 0};
+  CHECK(codes(job) == Codes{"not-in-peft"});
 }
 
-TEST_CASE("estimate/adapter_rules: saved modules and ranks that nothing takes") {
-  const Diagnostics told = warnings(
-      Family::llama,
-      {.target_modules = {"q_proj"}, .modules_to_save = {"score"}, .rank_pattern = {{"q_proj", 4}, {"v_proj", 2}}});
-  REQUIRE(told.size() == 2);
-  CHECK(told[0].key_path == "adapter.modules_to_save");
-  CHECK(told[1].key_path == "adapter.rank_pattern");
-  CHECK(told[1].message.starts_with("v_proj matches no layer with an adapter"));
+TEST_CASE("estimate/adapter_rules: what lies beside the embedding, on plans that cut it") {
+  for (const JobSpec& job : {with({.target_modules = {"q_proj", "embed_tokens"}}),
+                             with({.target_modules = {"q_proj"}, .trainable_token_indices = {1}})}) {
+    for (const ShardingPlan& plan : {ShardingPlan{Ddp{}}, ShardingPlan{Zero{.stage = 2}}})
+      CHECK(codes(job, plan).empty());
+    for (const ShardingPlan& plan : {ShardingPlan{Fsdp1{}}, ShardingPlan{Fsdp2{}}, ShardingPlan{Zero{.stage = 3}}})
+      CHECK(codes(job, plan).size() == 1);
+  }
 }
 
-TEST_CASE("estimate/adapter_rules: where nothing at all matches, every plan refuses it") {
-  CHECK(warnings(Family::llama, {.target_modules = {"query", "value"}}).empty());
+TEST_CASE("estimate/adapter_rules: tokens that PEFT does not train") {
+  CHECK(codes(with({.target_modules = {"q_proj"}, .trainable_token_indices = {130}})).empty());
+  CHECK(codes(with({.target_modules = {"q_proj"}, .trainable_token_indices = {131}})) ==
+        Codes{"token-out-of-vocabulary"});
+  CHECK(codes(with(
+            {.target_modules = {"q_proj"}, .modules_to_save = {"embed_tokens"}, .trainable_token_indices = {1}})) ==
+        Codes{"tokens-of-copy"});
+}
+
+TEST_CASE("estimate/adapter_rules: bare parameters are experts and routers") {
+  const AdapterSpec experts{.target_modules = {"q_proj"}, .target_parameters = {"experts.down_proj"}};
+  CHECK(codes(with(experts)) == Codes{"bare-parameters"});
+  CHECK(codes(with(experts, Family::qwen3_moe)).empty());
+  CHECK(codes(with({.target_modules = {"q_proj"}, .target_parameters = {"q_proj.weight"}}, Family::qwen3_moe)) ==
+        Codes{"bare-parameters"});
 }

@@ -219,9 +219,18 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by 
     Grid every_stack(Stacks::all);
     for (const OptimizerName& row : kOptimizerNames) {
       const std::string name(row.name);
-      for (JobSpec* job : {&full, &lora, &qlora, &saved}) job->training.optimizer = named_optimizer(name);
+      for (JobSpec* job : {&full, &lora, &qlora, &saved}) {
+        job->training.optimizer = named_optimizer(name);
+        job->training.optim_targets.reset();
+        if (std::holds_alternative<Apollo>(row.kind))
+          job->training.optim_targets = {.modules = {"self_attn", "lm_head"}};
+      }
       const bool matrices_only = std::holds_alternative<Muon>(row.kind);
       Grid& stacks = matrices_only ? every_stack : grid;  // it runs on few
+      if (row.kind == OptimizerKind(Lomo{true})) {        // not beside adapters
+        CHECK(grid.check(full, name + ", full") > 0);
+        continue;
+      }
       CHECK((stacks.check(full, name + ", full") > 0) != matrices_only);
       CHECK(stacks.check(lora, name + ", LoRA") + stacks.check(qlora, name + ", QLoRA") +
                 stacks.check(saved, name + ", a trained embedding") >
@@ -283,6 +292,30 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by 
     CHECK(grid.check(lora, "modules_to_save of a tied table") > 0);
     qlora.adapter->modules_to_save = {"lm_head"};
     CHECK(grid.check(qlora, "modules_to_save beside 4 bit") > 0);
+  }
+  SUBCASE("trained biases") {
+    lora.model = small_model(Family::qwen2), qlora.model = lora.model;
+    for (AdapterSpec* adapter : {&*lora.adapter, &*qlora.adapter})
+      adapter->all_linear = false, adapter->target_modules = {"q_proj", "up_proj"};
+    for (const AdapterBias bias : {AdapterBias::all, AdapterBias::lora_only}) {
+      lora.adapter->bias = qlora.adapter->bias = bias;
+      CHECK(grid.check(lora, "biases of the base") > 0);
+      CHECK(grid.check(qlora, "biases of the base beside 4 bit") > 0);
+    }
+    lora.adapter->bias = AdapterBias::none, lora.adapter->lora_bias = true;
+    CHECK(grid.check(lora, "biases of the adapter") > 0);
+  }
+  SUBCASE("beside the embedding") {
+    lora.adapter->all_linear = false;
+    lora.adapter->target_modules = {"q_proj", "embed_tokens"};
+    CHECK(grid.check(lora, "an adapter on the embedding") > 0);
+    lora.adapter->target_modules = {"q_proj"};
+    lora.adapter->trainable_token_indices = {3, 130};
+    CHECK(grid.check(lora, "single tokens") > 0);
+    lora.model.tie_word_embeddings = true;
+    CHECK(grid.check(lora, "single tokens of a tied table") > 0);
+    lora.adapter->autocast_adapter_dtype = false;
+    CHECK(grid.check(lora, "single tokens in 16 bits") > 0);
   }
   SUBCASE("adapters that are not cast to float32") {
     lora.adapter->autocast_adapter_dtype = false;

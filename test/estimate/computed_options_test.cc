@@ -136,6 +136,33 @@ TEST_CASE("estimate/computed_options: DoRA, trained copies of the tables, float1
     other.training.optimizer = named_optimizer(name);
     learns(other);
   }
+  for (const char* name : {"lomo", "adalomo"}) {  // of all parameters, within the backward pass
+    JobSpec full = small_job(small_model(Family::llama));
+    full.training.num_steps = 4;
+    full.training.optimizer = named_optimizer(name);
+    learns(full);
+  }
+}
+
+// Their gradients are estimate/model_gradients' matter.
+TEST_CASE("estimate/computed_options: biases, and what lies beside the embedding, as predicted") {
+  const auto check = [](const JobSpec& job) {
+    const ComputedRun run = compute_run(job, Single{}, kLr);
+    CHECK(std::isfinite(loss_of(run, 1)));
+    test::check_same_peaks(job, Single{}, run.ranks.front(), 0);
+  };
+  JobSpec biased = small_lora_job(small_model(Family::qwen2));
+  biased.adapter->bias = AdapterBias::all, biased.adapter->lora_bias = true;
+  check(biased);
+  JobSpec table = small_lora_job(small_model(Family::llama));
+  table.adapter->all_linear = false, table.adapter->target_modules = {"v_proj", "down_proj", "embed_tokens", "lm_head"};
+  check(table);
+  for (const bool tied : {false, true}) {
+    JobSpec tokens = small_lora_job(small_model(Family::llama));
+    tokens.model.tie_word_embeddings = tied;
+    tokens.adapter->trainable_token_indices = {0, 7, 130};
+    check(tokens);
+  }
 }
 
 }  // namespace qlp

@@ -7,6 +7,7 @@
 #include "estimate/small_jobs.h"
 #include "model/build.h"
 #include "plan/stack_profile.h"
+#include "step/attach_adapter.h"
 #include "step/load.h"
 #include "step/sample_data.h"
 #include "tensor/cpu_device.h"
@@ -24,7 +25,8 @@ class Subject {
     REQUIRE(built);
     model_ = std::move(*built);
     load(cpu_.ctx, *model_, {.dtype = DType::float32, .behaviour = stack_.load()}, nullptr, nullptr);
-    for (Parameter* parameter : model_->parameters()) set_requires_grad(parameter->tensor, true);
+    if (job.adapter) attach(*job.adapter);
+    for (Parameter* parameter : parameters()) set_requires_grad(parameter->tensor, true);
     const std::int64_t batch = 2, rows = job.training.seq_len;
     ids_ = cpu_.tensor({batch, rows}, sample_tokens({.seed = 5}, batch, rows, job.model.vocab_size), DType::int64);
     items_ = cpu_.tensor({}, {static_cast<double>(batch * (rows - 1))}, DType::int64);
@@ -33,7 +35,12 @@ class Subject {
 
   Tensor loss() { return model_->forward(cpu_.ctx, ids_, ids_, items_, run_).loss; }
   void backward() { cpu_.ctx.engine.backward(cpu_.ctx, {loss()}, {Tensor()}); }
-  std::vector<Parameter*> parameters() { return model_->parameters(); }
+  /// Those that are trained.
+  std::vector<Parameter*> parameters() {
+    std::vector<Parameter*> all = model_->parameters();
+    std::erase_if(all, [](const Parameter* parameter) { return !parameter->trainable; });
+    return all;
+  }
   std::vector<double> gradient(const Parameter& parameter) { return cpu_.numbers(grad_of(parameter.tensor)); }
   /// (loss(w + step) - loss(w - step)) / (2 step) of one element.
   double difference(const Parameter& parameter, std::size_t element) {
@@ -50,6 +57,17 @@ class Subject {
   }
 
  private:
+  /// With B as it might be after some steps, so that gradients reach A.
+  void attach(const AdapterSpec& adapter) {
+    attach_adapter(cpu_.ctx, *model_, adapter, DType::float32, stack_.load());
+    for (const Parameter* parameter : model_->parameters())
+      if (parameter->role == ParamRole::lora_b) {
+        fill_range(cpu_.ctx, parameter->tensor);
+        compute(cpu_.ctx, Unary::mul, parameter->tensor, parameter->tensor,
+                0.1 / static_cast<double>(parameter->numel()));
+      }
+  }
+
   CpuDevice cpu_;
   StackProfile stack_;
   RunOptions run_;
@@ -86,6 +104,23 @@ TEST_CASE("estimate/model_gradients: every dense family") {
   for (const Family family : kAllFamilies) {
     CAPTURE(static_cast<int>(family));
     check_gradients(float_job(family));
+  }
+}
+
+TEST_CASE("estimate/model_gradients: what adapters train beside linear layers and tables") {
+  JobSpec job = float_job(Family::qwen2);
+  job.adapter = AdapterSpec{.r = 3,
+                            .target_modules = {"q_proj", "down_proj", "embed_tokens", "lm_head"},
+                            .alpha_pattern = {{"q_proj", 2}},
+                            .bias = AdapterBias::all,
+                            .lora_bias = true};
+  SUBCASE("matrices beside the embedding, and biases") { check_gradients(job); }
+  SUBCASE("rows of single tokens") {
+    job.adapter->target_modules = {"q_proj"}, job.adapter->lora_bias = false;
+    for (std::int64_t token = 0; token < 100; ++token) job.adapter->trainable_token_indices.push_back(token);
+    check_gradients(job);
+    job.model.tie_word_embeddings = true;
+    check_gradients(job);
   }
 }
 

@@ -71,6 +71,29 @@ TEST_CASE("estimate/optimizer_rules: what came with later versions") {
   CHECK(refused(job, "schedule_free_adamw", "single").empty());
 }
 
+TEST_CASE("estimate/optimizer_rules: APOLLO takes whole parameters, and names what it projects") {
+  JobSpec job = small_job(small_model(Family::llama));
+  CHECK(refused(job, "apollo_adamw", "single") == "apollo-targets");
+  job.training.optim_targets = {.all_linear = true};
+  CHECK(refused(job, "apollo_adamw", "single").empty());
+  CHECK(refused(job, "apollo_adamw", "ddp").empty());
+  CHECK(refused(job, "apollo_adamw", "fsdp2") == "apollo-sharded");
+  CHECK(refused(job, "apollo_adamw_layerwise", "single").empty());
+  CHECK(refused(job, "apollo_adamw_layerwise", "ddp") == "layerwise-ddp");
+  job.training.gradient_accumulation_steps = 2;
+  CHECK(refused(job, "apollo_adamw_layerwise", "single") == "layerwise-accumulation");
+  job.stack.transformers = Version{4, 48, 1};
+  CHECK(refused(job, "apollo_adamw", "single") == "optimizer-not-in-stack");
+}
+
+TEST_CASE("estimate/optimizer_rules: LOMO is planned for one rank") {
+  const JobSpec job = small_job(small_model(Family::llama));
+  CHECK(refused(job, "lomo", "single").empty());
+  CHECK(refused(job, "adalomo", "zero3") == "lomo-sharded");
+  CHECK(refused(small_lora_job(small_model(Family::llama)), "lomo", "single").empty());
+  CHECK(refused(small_lora_job(small_model(Family::llama)), "adalomo", "single") == "adalomo-adapter");
+}
+
 TEST_CASE("estimate/optimizer_rules: Muon takes whole matrices alone") {
   JobSpec lora = small_lora_job(small_model(Family::llama));
   CHECK(refused(lora, "muon", "single").empty());

@@ -77,7 +77,7 @@ inline JobSpec sample_job() {
   job.adapter.emplace();
   job.adapter->r = 16;
   job.adapter->all_linear = true;
-  job.adapter->rank_pattern["q_proj"] = 8;
+  job.adapter->rank_pattern = {{"q_proj", 8}};
   job.training.seq_len = 128;
   job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
   job.training.evaluation = EvaluationSpec{.num_samples = 100, .eval_accumulation_steps = 4};

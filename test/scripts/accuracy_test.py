@@ -156,7 +156,7 @@ class Jobs(unittest.TestCase):
         self.assertIn("\nallocator: \"expandable_segments:True\"\n", text)
 
     def test_unknown_things_are_not_guessed(self):
-        for case in (dict(env={"FSDP_FORWARD_PREFETCH": "true"}), dict(adapter={"r": 8, "lora_bias": True}), dict(alloc_env={"X": "1"}),
+        for case in (dict(env={"FSDP_FORWARD_PREFETCH": "true"}), dict(adapter={"r": 8, "use_qalora": True}), dict(alloc_env={"X": "1"}),
                      dict(plan="fsdp2", world=2, layer="NoSuchLayer"), dict(kbit=True), dict(config=None)):
             with self.assertRaises(jobs.Unexpressed, msg=case):
                 self.job(**case)
