@@ -76,6 +76,9 @@ void check_whole(const JobSpec& job, const ShardingPlan& plan, Diagnostics& refu
       refuse("layerwise-accumulation",
              "the Trainer refuses it: 'Layerwise apollo_adamw_layerwise does not support gradient accumulation'",
              "take apollo_adamw, or gradient_accumulation_steps: 1");
+    if (apollo->layerwise && job.training.fp16)
+      refuse("layerwise-float16", "no gradient is left for torch's GradScaler: 'No inf checks were recorded'",
+             "take apollo_adamw, or set mixed_precision to bf16");
     if ((!single && !std::holds_alternative<Ddp>(plan)) || !alone)
       refuse("apollo-sharded", "what APOLLO does with parts of parameters is not worked out yet",
              "take adamw_torch, or plan single or ddp");
