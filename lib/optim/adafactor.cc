@@ -12,7 +12,7 @@ struct AdafactorState {
   FactoredMoment exp_avg_sq;
   Tensor rms;  ///< of the parameter
   std::int64_t steps = 0;
-  std::vector<Tensor> tensors() const { return {exp_avg_sq_row, exp_avg_sq_col, exp_avg_sq, rms}; }
+  std::vector<Tensor> tensors() const { return {exp_avg_sq.row, exp_avg_sq.column, exp_avg_sq.all, rms}; }
 };
 
 class AdafactorOptimizer final : public StatefulOptimizer<AdafactorState> {

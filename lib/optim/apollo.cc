@@ -13,6 +13,7 @@ struct ApolloState {
   bool projected = false;
   std::int64_t steps = 0;
   Tensor projector, exp_avg, exp_avg_sq, norm;
+  std::vector<Tensor> tensors() const { return {projector, exp_avg, exp_avg_sq, norm}; }
 };
 
 /// The names of the step function, which hold on to what they were given for the last parameter.

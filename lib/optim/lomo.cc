@@ -15,14 +15,20 @@ Tensor widened(Context& ctx, const Tensor& tensor) {
   return wide;
 }
 
+/// AdaLOMO's sums are attributes of its own, which no state_dict() has.
+struct LomoState {
+  FactoredMoment moment;
+  std::vector<Tensor> tensors() const { return {}; }
+};
+
 /// Parameters are updated within the backward pass: before one gets its gradient, those that have theirs by then are
 /// updated and lose it.
-class LomoOptimizer final : public StatefulOptimizer<FactoredMoment> {
+class LomoOptimizer final : public StatefulOptimizer<LomoState> {
  public:
   LomoOptimizer(Context& ctx, const Lomo& kind, std::vector<ParameterGroup> groups)
       : StatefulOptimizer(std::move(groups)), adaptive_(kind.adaptive) {
-    each([&](const Tensor& parameter, FactoredMoment& moment) {
-      if (adaptive_) make_moment(ctx, parameter, moment);
+    each([&](const Tensor& parameter, LomoState& state) {
+      if (adaptive_) make_moment(ctx, parameter, state.moment);
       register_hook(parameter, [this](Context& c, Grads&) { update_all(c); });
     });
   }
@@ -60,8 +66,8 @@ class LomoOptimizer final : public StatefulOptimizer<FactoredMoment> {
     const Scoped category(ctx.category, Category::workspace);
     const Scoped grad_mode(ctx.grad_enabled, false);
     Names names;
-    each([&](const Tensor& parameter, FactoredMoment& moment) {
-      if (grad_of(parameter).defined()) update(ctx, parameter, moment, names);
+    each([&](const Tensor& parameter, LomoState& state) {
+      if (grad_of(parameter).defined()) update(ctx, parameter, state.moment, names);
     });
   }
 
