@@ -88,6 +88,8 @@ TEST_CASE("estimate/loss_rules: a head with an adapter, or one that is a copy in
   CHECK(refused(job, Fsdp2{}, "loss-liger-saved-head"));
   CHECK_FALSE(refused(job, Single{}, "loss-liger-saved-head"));
   job.adapter->all_linear = false, job.adapter->target_modules = {"lm_head"};
+  CHECK_FALSE(refused(job, Single{}, "loss-liger-adapted-head"));  // what is a copy gets no adapter
+  job.adapter->modules_to_save.clear();
   CHECK(refused(job, Single{}, "loss-liger-adapted-head"));
 }
 
