@@ -37,6 +37,16 @@ Tensor mapped(Context& ctx, const Tensor& a, Op name, Unary op, double p = 0) {
   return out;
 }
 
+struct SubBackward final : Node {
+  using Node::Node;
+  Grads backward(Context& ctx, Grads& grads) override {
+    Grads out(2);
+    if (wants(0)) out[0] = grads[0];
+    if (wants(1)) out[1] = mapped(ctx, grads[0], Op::neg, Unary::neg);
+    return out;
+  }
+};
+
 struct MulBackward final : Node {
   using Node::Node;
   SavedTensor a, b;
@@ -190,7 +200,7 @@ Tensor add(Context& ctx, const Tensor& a, const Tensor& b) {
 }
 
 Tensor sub(Context& ctx, const Tensor& a, const Tensor& b) {
-  const auto node = record<PassBackward>(ctx, a);
+  const auto node = record<SubBackward>(ctx, a, b);
   Tensor out = empty_for(ctx, a, b, promote(a, b), Op::sub);
   compute(ctx, Binary::add, out, a, b, -1);
   set_history(out, node);

@@ -7,7 +7,6 @@
 namespace qlp {
 
 Tensor add(Context& ctx, const Tensor& a, const Tensor& b);
-/// a - b of a `b` that wants no gradient.
 Tensor sub(Context& ctx, const Tensor& a, const Tensor& b);
 /// a + addend, a number.
 Tensor add_scalar(Context& ctx, const Tensor& a, double addend);

@@ -21,6 +21,8 @@ constexpr auto kAliases = std::to_array<Alias>({
     {"llama-3.3-70b", "llama-3.1-70b"},
     {"olmo-2-7b", "olmo2-7b"},
     {"olmo-2-13b", "olmo2-13b"},
+    {"c4ai-command-r-v01", "command-r-35b"},
+    {"c4ai-command-r7b-12-2024", "command-r7b"},
     {"olmo-3-7b", "olmo3-7b"},
     {"olmo-3-32b", "olmo3-32b"},
     {"mistral-nemo", "mistral-nemo-12b"},

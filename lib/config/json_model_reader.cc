@@ -175,7 +175,7 @@ void read_window(const ConfigFields& fields, const FamilyRow& row, ModelSpec& sp
     read_max_window_layers(fields, spec);
   } else if (row.window.pattern) {
     spec.sliding_window_pattern =
-        row.family == Family::gemma3_text
+        row.family == Family::gemma3_text || row.family == Family::cohere2
             ? fields.integer({"sliding_window_pattern", "_sliding_window_pattern"}, 1, ShapeLimits::kLayers)
                   .value_or(row.window.pattern)
             : row.window.pattern;
@@ -273,7 +273,7 @@ std::optional<DType> read_dtype(const ConfigFields& fields) {
 /// What the file asks for beyond memory's usual course; planned as if it were not there, and said so.
 void warn_of_unplanned(const ConfigFields& fields, const FamilyRow& row) {
   const auto* act = fields.find(FieldNames{"hidden_activation", "hidden_act"});
-  if (act && act->text != row.hidden_act && !(row.family == Family::gemma2 && act->text == "gelu"))
+  if (act && act->text != row.hidden_act && !(row.hidden_act == kGeluTanh && act->text == "gelu"))
     fields.findings().warning("activation", fields.place_of("hidden_act", act),
                               act->text + " is planned as " + std::string(row.hidden_act));
   for (const std::string_view key : {"attention_dropout", "resid_pdrop", "embd_pdrop"}) {
@@ -333,6 +333,9 @@ Result<ModelDocument> model_from_config(const TextNode& config, const std::strin
   read_rope(fields, *row, spec);
   if (row->family == Family::gemma2) read_softcaps(fields, spec);
   if (row->family == Family::gemma3_text) refuse_softcaps(fields);
+  if (row->family == Family::cohere && fields.boolean_or("use_qk_norm", false))
+    fields.findings().error("not-supported", fields.place_of("use_qk_norm", fields.find("use_qk_norm")),
+                            "not supported: norms of queries and keys in the family cohere");
   read_model_numbers(fields, spec);
   spec.checkpoint_dtype = read_dtype(fields);
   warn_of_unplanned(fields, *row);

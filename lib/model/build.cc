@@ -34,7 +34,7 @@ class Builder {
         .scales_embedding = scales_embedding(),
         .embedding_scale = embedding_scale(),
         .logit_cap = spec_.final_logit_softcapping.value_or(0),
-        .logit_divisor = design_.scales_logits ? kMadeUpFactor : 0,
+        .logit_scale = design_.scales_logits ? kMadeUpFactor : 0,
         .sliding_window = spec_.sliding_window.value_or(0),
         .layers_narrow_masks = is_gemma2,
         .caches_in_training = design_.decoder.caches_in_training,
@@ -92,6 +92,7 @@ class Builder {
     const ModelBehaviour& behaviour = options_.model_behaviour;
     return {.pairs = design_.rotary_pairs,
             .float_tables = design_.rotary_in_float && behaviour.olmo2_in_float,
+            .turns_in_float = design_.turns_in_float,
             .joins_rest = design_.joins_rotary_rest && behaviour.phi3_joins_rest,
             .looks_at_length = spec_.rope == RopeKind::longrope};
   }
@@ -233,7 +234,7 @@ class Builder {
         .kv_heads = heads_on_rank(spec_.num_key_value_heads),
         .head_dim = spec_.head_dim,
         .kernel = options_.attention,
-        .turns = spec_.knows_positions(index),
+        .turns = design_.turns_in_windows_only ? spec_.slides(index) : spec_.knows_positions(index),
         .sliding = spec_.slides(index),
         .window = spec_.slides(index) ? *spec_.sliding_window : 0,
         .softcap = spec_.attn_logit_softcapping.value_or(0),
@@ -330,8 +331,9 @@ class Builder {
     const NormNames& names = design_.norms;
     BlockNorms norms{named(names.before_attention), named(names.after_attention), named(names.before_mlp),
                      named(names.after_mlp)};
-    return std::make_unique<DecoderLayer>(name, std::move(self_attention), std::move(behind), std::move(norms),
-                                          design_.scales_residual ? kMadeUpFactor : 0);
+    return std::make_unique<DecoderLayer>(
+        name, std::move(self_attention), std::move(behind), std::move(norms),
+        BlockSums{.scale = design_.scales_residual ? kMadeUpFactor : 0, .parallel = design_.parallel});
   }
 
   const ModelSpec& spec_;

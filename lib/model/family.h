@@ -22,6 +22,9 @@ enum class Family : std::uint8_t {
   glm4,
   olmo3,
   ministral,
+  gemma,
+  cohere,
+  cohere2,
 };
 
 }  // namespace qlp

@@ -63,9 +63,30 @@ constexpr FamilyDesign kGranite{.embedding_scale = EmbeddingScale::at_once,
                                 .scales_logits = true,
                                 .decoder = {.returns_tuples = true}};
 constexpr FamilyDesign kSmolLm3{.decoder = {.masks_by_layer_type = true}};
-constexpr FamilyDesign kGlm{.joins_gate_up = true, .rotary_pairs = RotaryPairs::neighbours, .joins_rotary_rest = true};
-constexpr FamilyDesign kGlm4{
-    .norms = kAroundGlm4, .joins_gate_up = true, .rotary_pairs = RotaryPairs::neighbours, .joins_rotary_rest = true};
+constexpr FamilyDesign kGlm{
+    .joins_gate_up = true, .rotary_pairs = RotaryPairs::neighbours_of_halves, .joins_rotary_rest = true};
+constexpr FamilyDesign kGlm4{.norms = kAroundGlm4,
+                             .joins_gate_up = true,
+                             .rotary_pairs = RotaryPairs::neighbours_of_halves,
+                             .joins_rotary_rest = true};
+constexpr FamilyDesign kGemma{
+    .norm = NormKind::gemma, .activation = Activation::gelu, .embedding_scale = EmbeddingScale::after_rotary};
+constexpr NormNames kBeforeBoth{.before_attention = "input_layernorm"};
+constexpr FamilyDesign kCohere{.norms = kBeforeBoth,
+                               .norm = NormKind::cohere,
+                               .rotary_pairs = RotaryPairs::neighbours,
+                               .turns_in_float = true,
+                               .parallel = true,
+                               .scales_logits = true};
+constexpr FamilyDesign kCohere2{
+    .norms = kBeforeBoth,
+    .norm = NormKind::cohere,
+    .rotary_pairs = RotaryPairs::neighbours,
+    .turns_in_float = true,
+    .turns_in_windows_only = true,
+    .parallel = true,
+    .scales_logits = true,
+    .decoder = {.caches_in_training = false, .masks_by_layer_type = true, .makes_every_mask = true}};
 constexpr FamilyDesign kMinistral{.decoder = {.masks_by_layer_type = true, .makes_every_mask = true}};
 constexpr FamilyDesign kMixtral{.decoder = {.windowed_masks = true},
                                 .looked_at_before_4_53 = true,
@@ -109,6 +130,12 @@ const FamilyDesign& design_of(Family family) {
       return kOlmo3;
     case Family::ministral:
       return kMinistral;
+    case Family::gemma:
+      return kGemma;
+    case Family::cohere:
+      return kCohere;
+    case Family::cohere2:
+      return kCohere2;
   }
   return kLlama;
 }

@@ -52,8 +52,11 @@ struct FamilyDesign {
   bool rotary_in_float = false;       ///< the tables stay in float32, and what is turned is cast back
   bool rotary_by_layer_type = false;  ///< sliding layers have tables of their own
   RotaryPairs rotary_pairs = RotaryPairs::halves;
-  bool joins_rotary_rest = false;  ///< only a part of each head is turned (partial_rotary_factor)
+  bool turns_in_float = false;         ///< q and k are cast to be turned, and back
+  bool turns_in_windows_only = false;  ///< layers that see everything know no positions
+  bool joins_rotary_rest = false;      ///< only a part of each head is turned (partial_rotary_factor)
   EmbeddingScale embedding_scale = EmbeddingScale::none;
+  bool parallel = false;         ///< attention and MLP read the same
   bool scales_residual = false;  ///< what attention and MLP add is multiplied by a number
   bool scales_logits = false;    ///< and so are the logits
   DecoderHabits decoder = {};

@@ -158,8 +158,7 @@ CausalLmOutput CausalLm::forward(Context& ctx, const Tensor& ids, const Tensor& 
     }
     output.logits = parts_.head->forward(ctx, last);
     if (options.behaviour.returns_float_logits) output.logits = to(ctx, output.logits, DType::float32);
-    if (const double divisor = traits_.logit_divisor; divisor != 0)
-      output.logits = scale(ctx, output.logits, 1 / divisor, Op::div);
+    if (traits_.logit_scale != 0) output.logits = scale(ctx, output.logits, traits_.logit_scale);
     if (const double cap = traits_.logit_cap; cap != 0) {
       output.logits = scale(ctx, output.logits, 1 / cap, Op::div);
       output.logits = tanh(ctx, output.logits);

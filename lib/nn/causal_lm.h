@@ -34,8 +34,8 @@ struct RunOptions {
 struct ModelTraits {
   EmbeddingScale scales_embedding = EmbeddingScale::none;
   double embedding_scale = 1;
-  double logit_cap = 0;             ///< Gemma 2; 0: none
-  double logit_divisor = 0;         ///< Granite; 0: none
+  double logit_cap = 0;    ///< Gemma 2; 0: none
+  double logit_scale = 0;  ///< what they are multiplied by (Cohere, and Granite, whose quotient it is); 0: nothing
   std::int64_t sliding_window = 0;  ///< 0: none
   /// Gemma 2 of transformers 4.48 makes one causal mask, always, and its sliding layers narrow it.
   bool layers_narrow_masks = false;

@@ -10,12 +10,12 @@
 namespace qlp {
 
 DecoderLayer::DecoderLayer(std::string name, std::unique_ptr<SelfAttention> attention, std::unique_ptr<FeedForward> mlp,
-                           BlockNorms norms, double residual_scale)
+                           BlockNorms norms, BlockSums sums)
     : Module(ModuleKind::decoder_layer, std::move(name)),
       attention_(std::move(attention)),
       mlp_(std::move(mlp)),
       norms_(std::move(norms)),
-      residual_scale_(residual_scale) {
+      sums_(sums) {
   add_child(*attention_), add_child(*mlp_);
   std::array<RmsNorm*, 4> all{norms_.before_attention.get(), norms_.after_attention.get(), norms_.before_mlp.get(),
                               norms_.after_mlp.get()};
@@ -29,7 +29,7 @@ DecoderLayer::DecoderLayer(std::string name, std::unique_ptr<SelfAttention> atte
 
 /// residual + hidden * scale
 Tensor DecoderLayer::add_scaled(Context& ctx, const Tensor& residual, const Tensor& hidden) const {
-  return add(ctx, residual, residual_scale_ == 0 ? hidden : scale(ctx, hidden, residual_scale_));
+  return add(ctx, residual, sums_.scale == 0 ? hidden : scale(ctx, hidden, sums_.scale));
 }
 
 Tensor DecoderLayer::forward(Context& ctx, const Tensor& input, const LayerInputs& inputs) {
@@ -44,6 +44,11 @@ Tensor DecoderLayer::forward(Context& ctx, const Tensor& input, const LayerInput
     narrowed.mask = window.mask;
   }
   Tensor hidden = norms_.before_attention ? norms_.before_attention->forward(ctx, input) : input;
+  if (sums_.parallel) {
+    const Tensor attended = attention_->forward(ctx, hidden, inputs, weights);
+    const Tensor fed = mlp_->forward(ctx, hidden);
+    return add(ctx, add(ctx, residual, attended), fed);
+  }
   hidden = attention_->forward(ctx, hidden, narrows ? narrowed : inputs, weights);
   if (norms_.after_attention) hidden = norms_.after_attention->forward(ctx, hidden);
   hidden = add_scaled(ctx, residual, hidden);

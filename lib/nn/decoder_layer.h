@@ -13,11 +13,16 @@ struct BlockNorms {
   std::unique_ptr<RmsNorm> before_attention, after_attention, before_mlp, after_mlp;
 };
 
+/// How what attention and MLP give is added to the stream.
+struct BlockSums {
+  double scale = 0;       ///< it is multiplied by that first (Granite); 0: it is not
+  bool parallel = false;  ///< both read the same, and are added at last (Cohere)
+};
+
 class DecoderLayer final : public Module {
  public:
-  /// `residual_scale`: what attention and MLP add is multiplied by it (Granite); 0: it is not.
   DecoderLayer(std::string name, std::unique_ptr<SelfAttention> attention, std::unique_ptr<FeedForward> mlp,
-               BlockNorms norms, double residual_scale);
+               BlockNorms norms, BlockSums sums);
   /// hidden [B, S, H], without the hooks of the layer.
   Tensor forward(Context& ctx, const Tensor& hidden, const LayerInputs& inputs);
 
@@ -30,7 +35,7 @@ class DecoderLayer final : public Module {
   std::unique_ptr<SelfAttention> attention_;
   std::unique_ptr<FeedForward> mlp_;
   BlockNorms norms_;
-  double residual_scale_;
+  BlockSums sums_;
 };
 
 }  // namespace qlp

@@ -43,6 +43,7 @@ Tensor RmsNorm::forward(Context& ctx, const Tensor& input) {
     hook_gain(ctx);
     if (liger_) return liger_rms_norm(ctx, x, weight_->tensor, *liger_, {eps_, kind_ == NormKind::gemma ? 1.0 : 0.0});
     if (kind_ == NormKind::gemma) return gemma(ctx, x);
+    if (kind_ == NormKind::cohere) return cohere(ctx, x);
     Tensor variance;  // goes last
     Tensor hidden = to(ctx, x, DType::float32);
     hidden = normalise(ctx, hidden, eps_, variance);
@@ -72,6 +73,28 @@ Tensor RmsNorm::gemma(Context& ctx, const Tensor& x) {
   }
   output = std::move(product);
   return to(ctx, output, x.dtype());
+}
+
+Tensor RmsNorm::cohere(Context& ctx, const Tensor& x) {
+  Tensor hidden = to(ctx, x, DType::float32);
+  const Tensor mean = mean_last(ctx, hidden);
+  Tensor variance;
+  {
+    const Tensor apart = sub(ctx, hidden, mean);
+    const Tensor power = square(ctx, apart);
+    variance = mean_last(ctx, power);
+  }
+  {
+    const Tensor apart = sub(ctx, hidden, mean);
+    Tensor root = add_scalar(ctx, variance, eps_);
+    root = rsqrt(ctx, root);
+    hidden = mul(ctx, apart, root);
+  }
+  {
+    const Tensor gain = to(ctx, weight_->tensor, DType::float32);
+    hidden = mul(ctx, gain, hidden);
+  }
+  return to(ctx, hidden, x.dtype());
 }
 
 }  // namespace qlp

@@ -1,4 +1,4 @@
-// Root mean square norms, as the families of transformers write them.
+// Norms over the last dimension, as the families of transformers write them: root mean squares, but for Cohere's.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,10 @@
 namespace qlp {
 
 enum class NormKind : std::uint8_t {
-  llama,  ///< weight * normalised.to(input dtype)
-  olmo2,  ///< (weight * normalised).to(input dtype)
-  gemma,  ///< (normalised * (1 + weight.float())).to(input dtype)
+  llama,   ///< weight * normalised.to(input dtype)
+  olmo2,   ///< (weight * normalised).to(input dtype)
+  gemma,   ///< (normalised * (1 + weight.float())).to(input dtype)
+  cohere,  ///< (weight.float() * normalised).to(input dtype), the mean taken off before
 };
 
 class RmsNorm final : public Module {
@@ -27,6 +28,7 @@ class RmsNorm final : public Module {
  private:
   void hook_gain(const Context& ctx);
   Tensor gemma(Context& ctx, const Tensor& x);
+  Tensor cohere(Context& ctx, const Tensor& x);
   Parameter* weight_;
   NormKind kind_;
   double eps_;

@@ -17,7 +17,7 @@ namespace {
 /// torch.cat((-x2, x1), dim=-1) of halves, torch.stack((-x2, x1), dim=-1).flatten(-2) of neighbours
 Tensor rotate_half(Context& ctx, const Tensor& x, RotaryPairs pairs) {
   const std::int64_t half = x.size(-1) / 2;
-  const bool apart = pairs == RotaryPairs::neighbours;
+  const bool apart = pairs != RotaryPairs::halves;
   const Tensor x1 = apart ? every_other(ctx, x, 0) : slice(ctx, x, -1, 0, half);
   const Tensor x2 = apart ? every_other(ctx, x, 1) : slice(ctx, x, -1, half, half);
   const Tensor negated = neg(ctx, x2);
@@ -60,7 +60,7 @@ RotaryTables over_heads(Context& ctx, const RotaryTables& tables, std::int64_t r
     wide.cos = tables.cos.view(shape), wide.sin = tables.sin.view(shape);
   }
   wide.style = tables.style;
-  if (tables.style.pairs == RotaryPairs::neighbours) {
+  if (tables.style.pairs == RotaryPairs::neighbours_of_halves) {
     wide.cos = doubled_half(ctx, wide.cos);
     wide.sin = doubled_half(ctx, wide.sin);
   }
@@ -159,8 +159,10 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
   Tensor both = empty(ctx, {batch, rows, width}, DType::float32, Op::cat);
   if (ctx.kernels(both)) {
     const Tensor half = by_mul_ ? angles : angles.transpose(1, 2);
-    for (const std::int64_t start : {std::int64_t{0}, width / 2})
-      copy_into(ctx, both.narrow(2, start, width / 2), half);
+    const bool apart = style_.pairs == RotaryPairs::neighbours;
+    const std::int64_t step = apart ? 2 : 1;
+    for (const std::int64_t start : {std::int64_t{0}, apart ? 1 : width / 2})
+      copy_into(ctx, both.strided(half.shape(), {rows * width, width, step}, start), half);
   }
   const bool scales = behaviour_.place == RotaryPlace::decoder;  // attention_scaling came with that
   const auto of_angles = [&](Op as, Unary op) {
@@ -192,9 +194,12 @@ Rotated apply_rotary(Context& ctx, const Tensor& q, const Tensor& k, const Rotar
     Tensor turned_k = cat(ctx, rotate(ctx, k_turning, wide), k_passing, -1);
     return {std::move(turned_q), std::move(turned_k)};
   }
-  Tensor turned_q = rotate(ctx, q, wide);
-  Tensor turned_k = rotate(ctx, k, wide);
-  if (!tables.style.float_tables) return {std::move(turned_q), std::move(turned_k)};
+  const bool widens = tables.style.turns_in_float;
+  const Tensor q_wide = widens ? to(ctx, q, DType::float32) : q;
+  const Tensor k_wide = widens ? to(ctx, k, DType::float32) : k;
+  Tensor turned_q = rotate(ctx, q_wide, wide);
+  Tensor turned_k = rotate(ctx, k_wide, wide);
+  if (!tables.style.float_tables && !widens) return {std::move(turned_q), std::move(turned_k)};
   return {to(ctx, turned_q, q.dtype()), to(ctx, turned_k, k.dtype())};
 }
 

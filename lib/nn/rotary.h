@@ -11,14 +11,16 @@ namespace qlp {
 
 /// Which elements of a head are turned together.
 enum class RotaryPairs : std::uint8_t {
-  halves,      ///< one of the first half with one of the second
-  neighbours,  ///< each with the next (GLM)
+  halves,                ///< one of the first half with one of the second
+  neighbours,            ///< each with the next (Cohere)
+  neighbours_of_halves,  ///< the same, by tables for halves that every layer lays out anew (GLM)
 };
 
 /// What families do with the tables.
 struct RotaryStyle {
   RotaryPairs pairs = RotaryPairs::halves;
   bool float_tables = false;     ///< OLMo 2: what is turned by them is cast to what it was
+  bool turns_in_float = false;   ///< Cohere: q and k are cast, and back
   bool joins_rest = false;       ///< Phi-3, GLM: the turned part of a head is joined with the rest
   bool looks_at_length = false;  ///< longrope picks its frequencies by the length of the batch
 };

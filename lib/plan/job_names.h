@@ -21,7 +21,7 @@ template <class E>
 inline constexpr std::array<EnumName<E>, 0> kEnumNames{};
 
 template <>
-inline constexpr std::array<EnumName<Family>, 16> kEnumNames<Family>{{
+inline constexpr std::array<EnumName<Family>, 19> kEnumNames<Family>{{
     {Family::llama, "llama"},
     {Family::mistral, "mistral"},
     {Family::qwen2, "qwen2"},
@@ -38,6 +38,9 @@ inline constexpr std::array<EnumName<Family>, 16> kEnumNames<Family>{{
     {Family::glm4, "glm4"},
     {Family::olmo3, "olmo3"},
     {Family::ministral, "ministral"},
+    {Family::gemma, "gemma"},
+    {Family::cohere, "cohere"},
+    {Family::cohere2, "cohere2"},
 }};
 template <>
 inline constexpr std::array<EnumName<RopeStretch>, 6> kEnumNames<RopeStretch>{{

@@ -19,8 +19,14 @@ Version StackProfile::first_with(Family family) {
       return {4, 42, 0};
     case Family::olmo2:
       return {4, 47, 0};
+    case Family::gemma:
+      return {4, 38, 0};
+    case Family::cohere:
+      return {4, 39, 0};
     case Family::granite:
       return {4, 45, 0};
+    case Family::cohere2:
+      return {4, 48, 0};
     case Family::glm:
       return {4, 46, 0};
     case Family::gemma3_text:

@@ -42,8 +42,9 @@ std::size_t count(const Diagnostics& list, std::string_view code, std::string_vi
   return n;
 }
 
-const auto kFamilyNames = {"llama",     "mistral",     "qwen2",   "qwen3",   "olmo2", "phi3", "gemma2", "mixtral",
-                           "qwen3_moe", "gemma3_text", "granite", "smollm3", "glm",   "glm4", "olmo3",  "ministral"};
+const auto kFamilyNames = {"llama",   "mistral",   "qwen2",       "qwen3",   "olmo2",   "phi3", "gemma2",
+                           "mixtral", "qwen3_moe", "gemma3_text", "granite", "smollm3", "glm",  "glm4",
+                           "olmo3",   "ministral", "gemma",       "cohere",  "cohere2"};
 
 }  // namespace
 
@@ -71,7 +72,8 @@ TEST_CASE("config/json_model_reader: real shapes count to their published parame
 TEST_CASE("config/json_model_reader: tied embeddings where the file is silent") {
   for (const std::string name : kFamilyNames) {
     const auto document = read(config(name));
-    CHECK(document->model.tie_word_embeddings == (name == "gemma2" || name == "gemma3_text" || name == "smollm3"));
+    CHECK(document->model.tie_word_embeddings ==
+          (name.starts_with("gemma") || name.starts_with("cohere") || name == "smollm3"));
     CHECK(count(document->notes, "class-default", "tie_word_embeddings") == 1);
   }
   CHECK(model(config("llama", R"(, "tie_word_embeddings": true)")).tie_word_embeddings);
@@ -161,6 +163,19 @@ TEST_CASE("config/json_model_reader: layers with a window, by list or by pattern
     CHECK(slides(model(listed(letters))) == letters);
   for (const std::string letters : {"ssffssff", "sfssfsss", "fsfffsss"})
     CHECK(error_code(listed(letters)) == "not-supported");
+}
+
+TEST_CASE("config/json_model_reader: a family that is not planned is refused with its reason") {
+  const auto message = [](const std::string& model_type) {
+    const auto document = read(config(model_type));
+    REQUIRE_FALSE(document);
+    CHECK(document.error().front().code == "unsupported-model");
+    return document.error().front().message;
+  };
+  CHECK(message("gemma3").find("gemma3_text") != std::string::npos);
+  CHECK(message("gpt_oss").find("sinks") != std::string::npos);
+  CHECK(message("deepseek_v3").find("mixtures") != std::string::npos);
+  CHECK(message("what").find("not written down") != std::string::npos);
 }
 
 TEST_CASE("config/json_model_reader: SmolLM3's layers without positions") {

@@ -68,6 +68,10 @@ TEST_CASE("config/model_catalogue: exact counts, as other people found them") {
   CHECK(parameters_of("glm-4-9b-0414") == 9400279040);
   CHECK(parameters_of("olmo3-7b") == 7298011136);
   CHECK(parameters_of("granite-3.3-2b") == 2533539840);
+  // Those of google/gemma-2b, CohereLabs/c4ai-command-r-v01 and CohereLabs/c4ai-command-r7b-12-2024.
+  CHECK(parameters_of("gemma-2b") == 2506172416);
+  CHECK(parameters_of("command-r-35b") == 34980831232);
+  CHECK(parameters_of("command-r7b") == 8028033024);
   CHECK(parameters_of("mixtral-8x7b") == 46702792704);   // mistralai/Mixtral-8x7B-v0.1's index: 93405585408 bytes
   CHECK(parameters_of("qwen3-30b-a3b") == 30532122624);  // Qwen/Qwen3-30B-A3B's index: 61064245248 bytes
 }

@@ -54,6 +54,16 @@ ModelSpec model(Family family) {
       spec = shaped(family, {2048, 6144, 4}, {16, 4, 128}, false);
       spec.sliding_window = 512;
       break;
+    case Family::gemma:
+      spec = shaped(family, {2048, 8192, 3}, {8, 1, 256}, true);
+      break;
+    case Family::cohere:
+      spec = shaped(family, {2048, 5632, 4}, {16, 16, 128}, true);
+      break;
+    case Family::cohere2:
+      spec = shaped(family, {2048, 5632, 5}, {16, 4, 128}, true);
+      spec.sliding_window = 512, spec.sliding_window_pattern = 4;
+      break;
     default:  // GLM-4, with sandwich norms or without
       spec = shaped(family, {4096, 13696, 3}, {32, 2, 128}, false);
       spec.qkv_bias = true, spec.partial_rotary_factor = 0.5;
@@ -102,26 +112,37 @@ TEST_CASE("estimate/family_runs: peaks of training are those of the libraries") 
                                                  {Family::gemma3_text, "qlora-ckpt", 563506766, 563507802},
                                                  {Family::gemma3_text, "lora", 1112458542, 1112459658},
                                                  {Family::gemma3_text, "eager", 858145558, 858146578},
-                                                 {Family::granite, "full", 2533769362, 0},
+                                                 {Family::granite, "full", 2533769362, 2533769486},
                                                  {Family::granite, "lora", 0, 1050258800},
-                                                 {Family::granite, "lora-ckpt", 962107576, 0},
-                                                 {Family::granite, "qlora-ckpt", 706186280, 0},
-                                                 {Family::smollm3, "full", 4007051538, 0},
+                                                 {Family::granite, "lora-ckpt", 962107576, 962107700},
+                                                 {Family::granite, "qlora-ckpt", 706186280, 706186404},
+                                                 {Family::smollm3, "full", 4007051538, 4007051790},
                                                  {Family::smollm3, "lora", 0, 1588799112},
-                                                 {Family::smollm3, "qlora-ckpt", 886241028, 0},
+                                                 {Family::smollm3, "qlora-ckpt", 886241028, 886241280},
                                                  {Family::smollm3, "eager", 1381034772, 1377102864},
-                                                 {Family::glm, "full", 6471364754, 0},
+                                                 {Family::glm, "full", 6471364754, 6471364878},
                                                  {Family::glm, "lora", 0, 2015109464},
-                                                 {Family::glm4, "full", 6471561362, 0},
+                                                 {Family::glm4, "full", 6471561362, 6471561486},
                                                  {Family::glm4, "lora", 0, 2078088536},
-                                                 {Family::glm4, "qlora-ckpt", 1320781056, 0},
+                                                 {Family::glm4, "qlora-ckpt", 1320781056, 1320781180},
                                                  {Family::glm4, "eager", 1882287252, 1881107728},
-                                                 {Family::olmo3, "full", 2784598582, 0},
+                                                 {Family::olmo3, "full", 2784598582, 2784599154},
                                                  {Family::olmo3, "lora", 0, 1172705384},
-                                                 {Family::olmo3, "lora-ckpt", 943350304, 0},
+                                                 {Family::olmo3, "lora-ckpt", 943350304, 943350828},
                                                  {Family::olmo3, "eager", 0, 1007626768},
-                                                 {Family::ministral, "full", 2114339090, 0},
-                                                 {Family::ministral, "lora", 0, 912698960}}) {
+                                                 {Family::ministral, "full", 2114339090, 2114339342},
+                                                 {Family::ministral, "lora", 0, 912698960},
+                                                 {Family::gemma, "full", 1894105618, 0},
+                                                 {Family::gemma, "lora", 804509276, 0},
+                                                 {Family::gemma, "qlora-ckpt", 638710476, 0},
+                                                 {Family::gemma, "eager", 666907668, 0},
+                                                 {Family::cohere, "full", 2156216594, 0},
+                                                 {Family::cohere, "lora", 0, 889626224},
+                                                 {Family::cohere, "qlora-ckpt", 602280104, 0},
+                                                 {Family::cohere, "eager", 783476500, 783476752},
+                                                 {Family::cohere2, "full", 2355462418, 0},
+                                                 {Family::cohere2, "lora", 0, 1028094568},
+                                                 {Family::cohere2, "qlora-ckpt", 632627564, 0}}) {
     CAPTURE(static_cast<int>(family));
     CAPTURE(what);
     JobSpec job = job_of(family, what);

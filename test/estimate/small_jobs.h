@@ -21,7 +21,8 @@ inline ModelSpec small_model(Family family) {
   if (family == Family::qwen3_moe) spec.experts->decoder_sparse_step = 2;
   if (family == Family::glm || family == Family::glm4) spec.partial_rotary_factor = 0.5;
   if (family == Family::smollm3) spec.no_rope_layer_interval = 2;
-  const bool alternates = family == Family::gemma2 || family == Family::gemma3_text || family == Family::olmo3;
+  const bool alternates =
+      family == Family::gemma2 || family == Family::gemma3_text || family == Family::olmo3 || family == Family::cohere2;
   if (alternates) spec.sliding_window = 8, spec.sliding_window_pattern = 2;
   if (family == Family::ministral) spec.sliding_window = 8, spec.first_sliding_layer = 1;
   if (family == Family::gemma3_text) spec.tie_word_embeddings = true;
@@ -70,10 +71,10 @@ inline JobSpec small_qlora_job(const ModelSpec& model, DType storage = DType::bf
   return job;
 }
 
-inline constexpr Family kAllFamilies[] = {Family::llama,   Family::mistral,  Family::qwen2,  Family::qwen3,
-                                          Family::olmo2,   Family::phi3,     Family::gemma2, Family::gemma3_text,
-                                          Family::granite, Family::smollm3,  Family::glm,    Family::glm4,
-                                          Family::olmo3,   Family::ministral};
+inline constexpr Family kAllFamilies[] = {
+    Family::llama,  Family::mistral,     Family::qwen2,   Family::qwen3,   Family::olmo2,  Family::phi3,
+    Family::gemma2, Family::gemma3_text, Family::granite, Family::smollm3, Family::glm,    Family::glm4,
+    Family::olmo3,  Family::ministral,   Family::gemma,   Family::cohere,  Family::cohere2};
 
 /// Mixtures of experts, which only newer stacks run.
 inline constexpr Family kMixtures[] = {Family::mixtral, Family::qwen3_moe};
