@@ -21,8 +21,8 @@ class AdagradOptimizer final : public StatefulOptimizer<AdagradState> {
   }
 
  private:
-  /// _multi_tensor_adagrad: by dtype, the list of sqrt(sum) and that of the scaled gradients. Those of one dtype are
-  /// still named while those of the next are built.
+  /// _multi_tensor_adagrad: by dtype, the list of sqrt(sum) and that of the scaled gradients, which takes the place of
+  /// those that weight decay was added to. Those of one dtype are still named while those of the next are built.
   void step_group(Context& ctx, const std::vector<Entry>& entries) override {
     std::vector<Tensor> std, numerator;
     for (const auto& list : by_dtype(entries, [](const Entry& entry) { return entry.parameter->dtype(); })) {
@@ -32,7 +32,8 @@ class AdagradOptimizer final : public StatefulOptimizer<AdagradState> {
       std::vector<Tensor> roots, scaled;
       for (const auto& [parameter, state] : list) roots.push_back(empty_like(ctx, state->sum, Op::foreach_sqrt));
       std = std::move(roots);
-      for (const Tensor& parameter : parameters) scaled.push_back(like_gradient(ctx, parameter, Op::foreach_mul));
+      for (std::size_t i = 0; i < parameters.size(); ++i)
+        scaled.push_back(weight_decay() != 0 ? grads[i] : like_gradient(ctx, parameters[i], Op::foreach_mul));
       numerator = std::move(scaled);
       cut_gradients(ctx, parameters);  // of the scaled ones, in addcdiv_
       for (std::size_t i = 0; i < list.size(); ++i) update(ctx, list[i], grads[i], {std[i], numerator[i]});
@@ -47,8 +48,8 @@ class AdagradOptimizer final : public StatefulOptimizer<AdagradState> {
     constexpr double kEps = 1e-10;
     const auto& [parameter, state] = entry;
     const auto& [std, numerator] = quotient;
-    compute(ctx, Binary::mul, numerator, grad, grad);  // addcmul_ needs no such place
-    compute(ctx, Binary::add, state->sum, state->sum, numerator);
+    compute(ctx, Binary::mul, std, grad, grad);  // addcmul_ needs no such place
+    compute(ctx, Binary::add, state->sum, state->sum, std);
     compute(ctx, Unary::sqrt, std, state->sum);
     compute(ctx, Unary::add, std, std, kEps);
     compute(ctx, Unary::mul, numerator, grad, -lr());

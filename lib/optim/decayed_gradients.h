@@ -1,5 +1,5 @@
-// Gradients that weight decay is added to (torch/optim: device_grads = torch._foreach_add(device_grads, device_params,
-// alpha=weight_decay)).
+// Gradients that weight decay is added to (torch/optim/sgd.py, rmsprop.py, adagrad.py: device_grads =
+// torch._foreach_add(device_grads, device_params, alpha=weight_decay)).
 #pragma once
 
 #include <vector>
