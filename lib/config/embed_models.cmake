@@ -1,16 +1,14 @@
-# cmake -DOUT=FILE -DMODELS=FOLDER -P embed_models.cmake: writes the source that holds every FOLDER/*.yaml as text.
+# cmake -DOUT=FILE -DMODELS=FILES -P embed_models.cmake: writes the source that holds every one of them as text.
 cmake_minimum_required(VERSION 3.22)
 
-file(GLOB files ${MODELS}/*.yaml)
-list(SORT files)
 set(rows)
-foreach(path IN LISTS files)
+foreach(path IN LISTS MODELS)
   get_filename_component(name ${path} NAME)
   string(REGEX REPLACE "\\.yaml$" "" name ${name})
   file(READ ${path} text)
   string(APPEND rows "    {\"${name}\", R\"yaml(${text})yaml\"},\n")
 endforeach()
-list(LENGTH files count)
+list(LENGTH MODELS count)
 file(
   CONFIGURE
   OUTPUT ${OUT}
