@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <nlohmann/json.hpp>
 
 #include "config/family_table.h"
 #include "config/json_parser.h"
+#include "config/model_numbers.h"
 #include "config/model_reader.h"
 #include "plan/job_names.h"
 
@@ -47,6 +49,12 @@ void set_rope(Json& out, const ModelSpec& spec) {
     Json& scaling = out["rope_scaling"] = {{"rope_type", name_of(s.rope_type)}, {"factor", s.factor}};
     if (s.rope_type == RopeStretch::llama3)
       scaling["low_freq_factor"] = s.low_freq_factor, scaling["high_freq_factor"] = s.high_freq_factor;
+    if (s.rope_type == RopeStretch::yarn) {
+      scaling["beta_fast"] = s.beta_fast, scaling["beta_slow"] = s.beta_slow, scaling["truncate"] = s.truncate;
+      if (s.mscale) scaling["mscale"] = *s.mscale;
+      if (s.mscale_all_dim) scaling["mscale_all_dim"] = *s.mscale_all_dim;
+      if (s.attention_factor) scaling["attention_factor"] = *s.attention_factor;
+    }
     if (s.original_max_position_embeddings)
       scaling["original_max_position_embeddings"] = *s.original_max_position_embeddings;
     return;
@@ -56,6 +64,7 @@ void set_rope(Json& out, const ModelSpec& spec) {
   out["rope_scaling"] = {{"type", "longrope"},
                          {"short_factor", s.short_factor.empty() ? ones : s.short_factor},
                          {"long_factor", s.long_factor.empty() ? ones : s.long_factor}};
+  if (s.attention_factor) out["rope_scaling"]["attention_factor"] = *s.attention_factor;
 }
 
 void set_experts(Json& out, const ModelSpec& spec) {
@@ -158,7 +167,7 @@ NodePtr config_of(const ModelSpec& spec) {
            {"max_position_embeddings", spec.max_position_embeddings},
            {"tie_word_embeddings", spec.tie_word_embeddings},
            {"hidden_act", row.hidden_act},
-           {"rms_norm_eps", spec.rms_norm_eps},
+           {norm_eps_key(spec.family), spec.rms_norm_eps},
            {"rope_theta", spec.rope_theta},
            {"pad_token_id", 0},
            {"bos_token_id", in_vocabulary(1)},
@@ -166,8 +175,9 @@ NodePtr config_of(const ModelSpec& spec) {
   if (spec.family == Family::gemma2 || spec.family == Family::gemma3_text) {
     const auto cap = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
     out["hidden_activation"] = row.hidden_act;
-    out["query_pre_attn_scalar"] =
-        static_cast<std::int64_t>(spec.query_pre_attn_scalar.value_or(static_cast<double>(spec.head_dim)));
+    const double scalar = spec.query_pre_attn_scalar.value_or(static_cast<double>(spec.head_dim));
+    const bool is_whole = scalar == std::floor(scalar);
+    out["query_pre_attn_scalar"] = is_whole ? Json(static_cast<std::int64_t>(scalar)) : Json(scalar);
     out["attn_logit_softcapping"] = cap(spec.attn_logit_softcapping);
     out["final_logit_softcapping"] = cap(spec.final_logit_softcapping);
   }

@@ -133,8 +133,17 @@ void read_experts(const ConfigFields& fields, const FamilyRow& row, ModelSpec& s
 
 /// `layer_types` says layer by layer who slides. What is not told by a first layer and a pattern is not planned.
 void read_layer_types(const ConfigFields& fields, const TextNode& types, ModelSpec& spec) {
-  const auto slides = [&](std::size_t i) { return types.items[i]->text == "sliding_attention"; };
+  const auto known = [](const NodePtr& type) {
+    return type->text == "sliding_attention" || type->text == "full_attention";
+  };
   const std::size_t layers = types.items.size();
+  if (static_cast<std::int64_t>(layers) < spec.num_hidden_layers || !std::ranges::all_of(types.items, known)) {
+    fields.findings().error("wrong-value", fields.place_of("layer_types", &types),
+                            "expected a list of full_attention or sliding_attention for each of " +
+                                std::to_string(spec.num_hidden_layers) + " layers");
+    return;
+  }
+  const auto slides = [&](std::size_t i) { return types.items[i]->text == "sliding_attention"; };
   std::size_t first = 0;
   while (first < layers && !slides(first)) ++first;
   std::size_t full = first;
@@ -231,6 +240,7 @@ void read_rope(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spec
   fields.findings().error("out-of-range",
                           fields.place_of("partial_rotary_factor", fields.find("partial_rotary_factor")),
                           "out of range: expected more than 0, at most 1");
+  spec.partial_rotary_factor = row.partial_rotary_factor;
 }
 
 void read_softcaps(const ConfigFields& fields, ModelSpec& spec) {

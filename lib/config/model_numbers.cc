@@ -31,11 +31,16 @@ ClassNumbers class_numbers(Family family) {
       return {.rope_theta = 2e6};
     case Family::gemma3_text:
       return {.rope_theta = 1e6};
+    case Family::cohere:
+      return {.rms_norm_eps = 1e-5, .rope_theta = 500000};
+    case Family::cohere2:
+      return {.rms_norm_eps = 1e-5};
     default:
       return {};
   }
 }
 bool scales_scores(Family family) { return family == Family::gemma2 || family == Family::gemma3_text; }
+constexpr NumberRange kScalars{1e-3, 1e9};
 constexpr double kGemmaScalar = 256;  // Gemma2Config, Gemma3TextConfig: query_pre_attn_scalar
 
 using Member = std::optional<double> RopeScaling::*;
@@ -78,8 +83,18 @@ std::vector<double> factors_of(const TextNode& node, std::int64_t count, const R
   return {};
 }
 
-std::int64_t frequencies_of(const ModelSpec& spec) {
-  return static_cast<std::int64_t>(static_cast<double>(spec.head_dim) * spec.partial_rotary_factor) / 2;
+/// Of a head: what is turned.
+std::int64_t rotary_width(const ModelSpec& spec) {
+  return static_cast<std::int64_t>(static_cast<double>(spec.head_dim) * spec.partial_rotary_factor);
+}
+std::int64_t frequencies_of(const ModelSpec& spec) { return rotary_width(spec) / 2; }
+
+/// Numbers are turned in pairs.
+std::optional<std::string> width_fault(const ModelSpec& spec) {
+  const std::int64_t width = rotary_width(spec);
+  if (width >= 2 && width % 2 == 0) return std::nullopt;
+  return "rotary embedding turns " + std::to_string(width) +
+         " of the numbers of a head (head_dim x partial_rotary_factor): expected an even number of them";
 }
 
 std::optional<RopeStretch> stretch_of(std::string_view type) {
@@ -199,6 +214,10 @@ std::string scaling_text(const RopeScaling& scaling) {
 
 }  // namespace
 
+std::string_view norm_eps_key(Family family) {
+  return family == Family::cohere || family == Family::cohere2 ? "layer_norm_eps" : "rms_norm_eps";
+}
+
 void read_model_numbers(const ConfigFields& fields, ModelSpec& spec) {
   const auto* rope = fields.find(FieldNames{"rope_parameters", "rope_scaling"});
   if (rope && rope->kind != NodeKind::map) rope = nullptr;
@@ -207,22 +226,37 @@ void read_model_numbers(const ConfigFields& fields, ModelSpec& spec) {
   const ConfigFields inner(rope ? *rope : fields.config(), fields.findings());
   const ClassNumbers of_class = class_numbers(spec.family);
   const FieldNumbers numbers(fields);
-  spec.rms_norm_eps = numbers("rms_norm_eps", true).value_or(of_class.rms_norm_eps);
+  spec.rms_norm_eps = numbers(norm_eps_key(spec.family), true).value_or(of_class.rms_norm_eps);
   auto theta = numbers("rope_theta");
   if (!theta && rope) theta = FieldNumbers(inner)("rope_theta");
   spec.rope_theta = theta.value_or(of_class.rope_theta);
   if (scales_scores(spec.family)) {
-    const double scalar = numbers("query_pre_attn_scalar").value_or(kGemmaScalar);
+    double scalar = numbers("query_pre_attn_scalar").value_or(kGemmaScalar);
+    if (scalar < kScalars.least || scalar > kScalars.most) {
+      numbers.refuse("query_pre_attn_scalar", "out of range: expected a number from 0.001 to 1e9");
+      scalar = kGemmaScalar;
+    }
     if (scalar != static_cast<double>(spec.head_dim)) spec.query_pre_attn_scalar = scalar;
   }
-  if (rope) read_scaling(inner, spec);
+  const bool is_said = fields.find("partial_rotary_factor") || fields.find("head_dim");
+  const auto fault = width_fault(spec);
+  if (fault && (is_said || !fields.findings().has_errors())) {  // else it follows from what was told
+    const std::string_view key = fields.find("partial_rotary_factor") ? "partial_rotary_factor" : "head_dim";
+    numbers.refuse(key, *fault);
+  } else if (rope) {
+    read_scaling(inner, spec);
+  }
 }
 
 void read_model_numbers(MapReader& map, ModelSpec& spec) {
   const ClassNumbers of_class = class_numbers(spec.family);
   spec.rms_norm_eps = map.number("rms_norm_eps", {}).value_or(of_class.rms_norm_eps);
   spec.rope_theta = map.number("rope_theta", {1, 1e12}).value_or(of_class.rope_theta);
-  if (scales_scores(spec.family)) spec.query_pre_attn_scalar = map.number("query_pre_attn_scalar", {1e-3, 1e9});
+  if (scales_scores(spec.family)) spec.query_pre_attn_scalar = map.number("query_pre_attn_scalar", kScalars);
+  const bool is_said = map.has("partial_rotary_factor") || map.has("head_dim");
+  const auto fault = width_fault(spec);
+  if (fault && (is_said || !map.findings().has_errors()))
+    map.refuse(map.has("partial_rotary_factor") ? "partial_rotary_factor" : "head_dim", "out-of-range", *fault);
   read_scaling(map, spec);
 }
 

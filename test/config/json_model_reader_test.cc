@@ -92,7 +92,8 @@ TEST_CASE("config/json_model_reader: head width is its own field") {
 
 TEST_CASE("config/json_model_reader: key and value heads where the file is silent") {
   const auto without = [](const std::string& name) {
-    return R"({"model_type": ")" + name + R"(", "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 64})";
+    return R"({"model_type": ")" + name +
+           R"(", "hidden_size": 128, "num_hidden_layers": 1, "num_attention_heads": 64})";
   };
   CHECK(model(without("llama")).num_key_value_heads == 64);
   CHECK(model(without("phi3")).num_key_value_heads == 64);

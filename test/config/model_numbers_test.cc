@@ -69,6 +69,34 @@ TEST_CASE("config/model_numbers: what is no number, or out of range, is said whe
   CHECK(std::ranges::count(unknown->notes, "rope-type", &Diagnostic::code) == 1);
 }
 
+TEST_CASE("config/model_numbers: Cohere's norms have a key of their own") {
+  CHECK(model("cohere", "").rms_norm_eps == 1e-5);
+  CHECK(model("cohere2", ", \"layer_norm_eps\": 2e-5, \"rms_norm_eps\": 1").rms_norm_eps == 2e-5);
+}
+
+TEST_CASE("config/model_numbers: what is turned of a head is an even number") {
+  const auto message = [](const Result<ModelDocument>& read) {
+    REQUIRE_FALSE(read);
+    return read.error().front().message;
+  };
+  CHECK(message(read("glm", ", \"partial_rotary_factor\": 0.2")).find("turns 3 of the numbers") != std::string::npos);
+  CHECK(message(read("glm", ", \"partial_rotary_factor\": 1e300")).find("at most 1") != std::string::npos);
+  CHECK(message(read("gemma2", ", \"query_pre_attn_scalar\": 1e300")).find("to 1e9") != std::string::npos);
+  const auto job_of = [](const std::string& more) {
+    return "schema: 1\nmodel: {hidden_size: 64, num_hidden_layers: 2, num_attention_heads: 4, intermediate_size: 128, "
+           "vocab_size: 100, " +
+           more + "}\ntraining: {seq_len: 8}\ncluster: {gpu: H100 SXM5 80GB}\n";
+  };
+  for (const std::string more : {"family: glm, head_dim: 16, partial_rotary_factor: 0", "family: llama, head_dim: 1",
+                                 "family: cohere, head_dim: 15"}) {
+    CAPTURE(more);
+    const auto read = read_job(job_of(more), "job.yaml", MemoryFiles{});
+    REQUIRE_FALSE(read);
+    CHECK(read.error().front().message.find("expected an even number") != std::string::npos);
+  }
+  CHECK(read_job(job_of("family: glm, head_dim: 16, partial_rotary_factor: 0.25"), "job.yaml", MemoryFiles{}));
+}
+
 TEST_CASE("config/model_numbers: a job file that is written says the same") {
   const auto job_of = [](const std::string& more) {
     const std::string shapes =
