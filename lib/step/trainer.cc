@@ -135,11 +135,11 @@ void Trainer::make_optimizer(Context& ctx) {
   optimizer_->set_weight_decays(std::move(decays));
   const auto* apollo = std::get_if<Apollo>(&options_.optimizer);
   if (!apollo || !apollo->layerwise) return;
-  for (const Tensor& tensor : trained_)
-    register_post_accumulate_hook(tensor, [this, tensor](Context& c) {
+  for (std::size_t i = 0; i < trained_.size(); ++i)  // its place: a hook that held the tensor would hold itself
+    register_post_accumulate_hook(trained_[i], [this, i](Context& c) {
       const Scoped grad_mode(c.grad_enabled, false);
-      optimizer_->step_alone(c, tensor);
-      set_grad(tensor, {});
+      optimizer_->step_alone(c, trained_[i]);
+      set_grad(trained_[i], {});
     });
 }
 

@@ -149,25 +149,25 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, full fine-tunin
 }
 
 TEST_CASE("estimate/closed_form: equals the dry run to the byte, LoRA") {
-  Grid grid(Stacks::all);
+  Grid grid(Stacks::in_turn);
   for (const Family family : kAllFamilies) {
     JobSpec job = small_lora_job(small_model(family));
-    CHECK(grid.check(job, "LoRA") >= 15);
+    CHECK(grid.check(job, "LoRA") >= 5);
     job.adapter->dtype = DType::bfloat16;
     job.training.optimizer = named_optimizer("adamw_torch_fused");
-    CHECK(grid.check(job, "LoRA in bfloat16, fused") >= 15);
+    CHECK(grid.check(job, "LoRA in bfloat16, fused") >= 5);
   }
 }
 
 TEST_CASE("estimate/closed_form: equals the dry run to the byte, QLoRA") {
-  Grid grid(Stacks::all);
+  Grid grid(Stacks::in_turn);
   for (const Family family : kAllFamilies)
     for (const DType storage : {DType::uint8, DType::bfloat16})
       for (const bool double_quant : {false, true}) {
         JobSpec job = small_qlora_job(small_model(family), storage, double_quant);
-        CHECK(grid.check(job, "QLoRA") >= 8);
+        CHECK(grid.check(job, "QLoRA") >= 2);
         job.quantization->prepare_kbit = true;
-        CHECK(grid.check(job, "QLoRA prepared for k-bit") >= 8);
+        CHECK(grid.check(job, "QLoRA prepared for k-bit") >= 2);
       }
 }
 
