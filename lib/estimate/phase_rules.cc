@@ -8,6 +8,36 @@
 namespace qlp {
 namespace {
 
+/// FSDP brings the optimizer's state of all ranks together, which have to agree on what it is.
+void check_gathered_states(const JobSpec& job, const ShardingPlan& plan, bool shards, Diagnostics& refusals) {
+  const OptimizerKind& kind = job.training.optimizer.kind;
+  const auto refuse = [&](const char* code, const char* message, const char* hint) {
+    refusals.push_back(refusal(code, message, "training.checkpoint", hint));
+  };
+  const auto* bnb = std::get_if<Bitsandbytes>(&kind);
+  const bool torchao = std::holds_alternative<Torchao>(kind);
+  if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan)) {
+    if (fsdp1->use_orig_params && (torchao || (bnb && bnb->optim_bits == 8)))
+      refuse("fsdp1-checkpoint-few-bits",
+             "this optimizer keeps few bits or float32 by how much of a parameter a rank has, so that the states of "
+             "the ranks differ in dtype, and what torch does there is not worked out",
+             "take adamw_torch, or leave checkpoint out");
+    else if (bnb && bnb->is_paged)
+      refuse("fsdp1-checkpoint-paged", "what FSDP1 gathers of states in managed memory is not worked out",
+             "take adamw_torch, or leave checkpoint out");
+    else if (bnb && bnb->algorithm == Bitsandbytes::Algorithm::ademamix)
+      refuse("fsdp1-checkpoint-ademamix",
+             "what FSDP1 does with the averages of AdEMAMix, two in one tensor, is not worked out",
+             "take adamw_torch, or leave checkpoint out");
+  }
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  if (fsdp2 && fsdp2->ignored_params != Fsdp2Ignored::adapter && torchao && !shards)
+    refuse("fsdp2-checkpoint-torchao",
+           "torchao keeps few bits or float32 by how much of a parameter a rank has, so that the states of the ranks "
+           "differ in dtype, and what torch gathers of them is not worked out",
+           "SHARDED_STATE_DICT, or take adamw_torch");
+}
+
 void check_checkpoint(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, Diagnostics& refusals) {
   const auto refuse = [&](const char* code, const char* message, const char* hint) {
     refusals.push_back(refusal(code, message, "training.checkpoint", hint));
@@ -27,6 +57,7 @@ void check_checkpoint(const JobSpec& job, const ShardingPlan& plan, const StackP
     refuse("fsdp2-checkpoint-adapter",
            "accelerate before 1.15 writes a FULL_STATE_DICT of adapters that holds the parts of the first rank alone",
            "SHARDED_STATE_DICT, or accelerate 1.15 or newer");
+  check_gathered_states(job, plan, shards, refusals);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "estimate/estimate.h"
+#include "estimate/phase_rules.h"
 #include "estimate/small_jobs.h"
 
 using namespace qlp;
@@ -211,6 +212,34 @@ TEST_CASE("estimate/phases: checkpoints that the libraries do not write are refu
   CHECK(estimate(job).plans.front().refusals.front().code == "fsdp2-checkpoint-adapter");
   job.training.checkpoint = StateDictType::sharded;
   CHECK(estimate(job).plans.front().applicable());
+}
+
+TEST_CASE("estimate/phases: states that differ from rank to rank are gathered in no checkpoint") {
+  JobSpec job = two_layers(2);
+  job.stack = {{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}};
+  job.adapter = lora();
+  const auto refused = [&job](const char* optimizer, const ShardingPlan& plan, StateDictType type) {
+    job.training.checkpoint = type;
+    job.training.optimizer = named_optimizer(optimizer);
+    const Diagnostics refusals = check_phases(job, plan, StackProfile(job.stack));
+    return refusals.empty() ? "" : refusals.front().code;
+  };
+  const ShardingPlan original = Fsdp1{.use_orig_params = true}, flat = Fsdp1{.use_orig_params = false};
+  for (const StateDictType type : {StateDictType::full, StateDictType::sharded}) {
+    for (const char* optimizer : {"adamw_8bit", "lion_8bit", "adamw_torch_8bit", "adamw_torch_4bit"}) {
+      CHECK(refused(optimizer, original, type) == "fsdp1-checkpoint-few-bits");
+      CHECK(refused(optimizer, flat, type).empty());  // all ranks have as much of one
+    }
+    CHECK(refused("paged_adamw_32bit", original, type) == "fsdp1-checkpoint-paged");
+    CHECK(refused("paged_adamw_8bit", flat, type) == "fsdp1-checkpoint-paged");
+    CHECK(refused("ademamix", original, type) == "fsdp1-checkpoint-ademamix");
+    CHECK(refused("adamw_torch", original, type).empty());
+    CHECK(refused("lion_32bit", original, type).empty());
+    CHECK(refused("adamw_8bit", Ddp{}, type).empty());
+  }
+  CHECK(refused("adamw_torch_8bit", Fsdp2{}, StateDictType::full) == "fsdp2-checkpoint-torchao");
+  CHECK(refused("adamw_torch_8bit", Fsdp2{}, StateDictType::sharded).empty());
+  CHECK(refused("adamw_torch", Fsdp2{}, StateDictType::full).empty());
 }
 
 TEST_CASE("estimate/phases: only the first rank holds the gathered model, on the host") {
