@@ -59,8 +59,15 @@ void check_tried(const NamedOptimizer& optimizer, Diagnostics& refusals) {
                 std::string(kKey), "take adamw_torch, or plan single or ddp"));
 }
 
+/// What optim_target_modules names of linear layers; a tied head is one, though its weight goes by another name
+/// (trainer_optimizer.py, _setup_low_rank_optimizer, 5.24; trainer.py, 4.57).
+bool finds_optim_target(const JobSpec& job, const StackProfile& stack) {
+  if (is_optim_target(*job.training.optim_targets, job.adapter ? "base_model.model.lm_head" : "lm_head")) return true;
+  return std::ranges::any_of(list_weights(job, stack.load()), &ListedWeight::projected);
+}
+
 /// Which need whole gradients of the shape of their parameters, on every rank.
-void check_whole(const JobSpec& job, const ShardingPlan& plan, Diagnostics& refusals) {
+void check_whole(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, Diagnostics& refusals) {
   const auto refuse = [&](std::string code, std::string message, std::string hint) {
     refusals.push_back(refusal(std::move(code), std::move(message), std::string(kKey), std::move(hint)));
   };
@@ -69,6 +76,11 @@ void check_whole(const JobSpec& job, const ShardingPlan& plan, Diagnostics& refu
     if (!job.training.optim_targets)
       refuse("apollo-targets", "the Trainer: 'You need to define `optim_target_modules`'",
              "give training.optim_target_modules");
+    else if (!finds_optim_target(job, stack))
+      refuse("apollo-no-target",
+             "the Trainer: 'No target modules found for " + job.training.optimizer.name +
+                 "': training.optim_target_modules names no linear layer of this model",
+             "name layers that it has, as q_proj, or all-linear");
     if (apollo->layerwise && !single)
       refuse("layerwise-ddp", "the Trainer refuses it: 'Layer-wise apollo_adamw_layerwise does not support DDP'",
              "take apollo_adamw, or plan single");
@@ -93,6 +105,11 @@ void check_whole(const JobSpec& job, const ShardingPlan& plan, Diagnostics& refu
     if (job.adapter && lomo->adaptive)
       refuse("adalomo-adapter", "AdaLOMO keeps sums for frozen weights too, which is not worked out yet",
              "take lomo, or train all parameters");
+    if (lomo->adaptive && job.model.experts && !stack.lists_experts())
+      refuse("adalomo-experts",
+             "AdaLOMO takes what is no vector for a matrix, and the experts of transformers 5 are stacks of them: what "
+             "its sums do there is not worked out",
+             "take lomo or adamw_torch");
   }
 }
 
@@ -196,7 +213,7 @@ Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const 
   if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
     check_tried(job.training.optimizer, refusals);
   if (std::holds_alternative<Zero>(plan)) check_under_zero(job.training.optimizer, refusals);
-  check_whole(job, plan, refusals);
+  check_whole(job, plan, stack, refusals);
   check_gradients(job, plan, stack, refusals);
   check_muon(job, plan, stack, refusals);
   check_stack(job.training.optimizer, stack, refusals);

@@ -86,6 +86,33 @@ TEST_CASE("estimate/optimizer_rules: APOLLO takes whole parameters, and names wh
   CHECK(refused(job, "apollo_adamw", "single") == "optimizer-not-in-stack");
 }
 
+TEST_CASE("estimate/optimizer_rules: APOLLO needs a linear layer to project") {
+  JobSpec job = small_job(small_model(Family::llama));
+  const auto refusal_for = [&job](std::vector<std::string> modules) {
+    job.training.optim_targets = {.modules = std::move(modules)};
+    return refused(job, "apollo_adamw", "single");
+  };
+  for (const bool lora : {false, true}) {
+    if (lora) job.adapter = small_lora();
+    CHECK(refusal_for({}) == "apollo-no-target");
+    CHECK(refusal_for({"nothing_here"}) == "apollo-no-target");
+    CHECK(refusal_for({"norm"}) == "apollo-no-target");  // no linear layer
+    CHECK(refusal_for({"nothing_here", "q_proj"}).empty());
+    for (const bool tied : {false, true}) {
+      job.model.tie_word_embeddings = tied;
+      CHECK(refusal_for({"lm_head"}).empty());
+    }
+  }
+}
+
+TEST_CASE("estimate/optimizer_rules: AdaLOMO has no sums for stacks of experts") {
+  JobSpec job = small_job(small_model(Family::mixtral));
+  CHECK(refused(job, "adalomo", "single") == "adalomo-experts");
+  CHECK(refused(job, "lomo", "single").empty());
+  job.stack.transformers = Version{4, 57, 1};
+  CHECK(refused(job, "adalomo", "single").empty());
+}
+
 TEST_CASE("estimate/optimizer_rules: LOMO is planned for one rank") {
   const JobSpec job = small_job(small_model(Family::llama));
   CHECK(refused(job, "lomo", "single").empty());
