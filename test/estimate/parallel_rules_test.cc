@@ -307,6 +307,22 @@ TEST_CASE("estimate/parallel_rules: stages beside data parallelism reduce their 
   }
 }
 
+TEST_CASE("estimate/parallel_rules: a checkpoint of what is cut is refused as a saved model is") {
+  const auto refuses = [](JobSpec job) {
+    CHECK(refusal_of(job, Single{}).empty());
+    JobSpec saving = job;
+    saving.training.saves_model = true;
+    CHECK(refusal_of(saving, Single{}) == "mesh-phases");
+    job.training.checkpoint = StateDictType::full;
+    CHECK(refusal_of(job, Single{}) == "mesh-phases");
+  };
+  JobSpec job = two_layers();
+  job.adapter = small_lora();
+  job.adapter->all_linear = false, job.adapter->target_modules = {"q_proj"};
+  refuses(job);
+  refuses(piped(3, 3, 3));
+}
+
 TEST_CASE("estimate/parallel_rules: what is not planned is refused with the reason") {
   JobSpec job = piped(3, 3, 2);
   CHECK(refusal_of(job, Single{}) == "pp-microbatches");
