@@ -18,6 +18,7 @@ struct AdafactorState {
 class AdafactorOptimizer final : public StatefulOptimizer<AdafactorState> {
  public:
   using StatefulOptimizer::StatefulOptimizer;
+  StatesAlike states_alike(DType /*parameter*/) const override { return {1, DType::float32}; }
 
  private:
   /// Names of a Python loop: each holds on to its tensor until it gets the next one.

@@ -20,6 +20,8 @@ class AdagradOptimizer final : public StatefulOptimizer<AdagradState> {
     each([&](const Tensor&, AdagradState& state) { state.step = state_of(ctx, {}, DType::float32); });
   }
 
+  StatesAlike states_alike(DType parameter) const override { return {1, parameter}; }
+
  private:
   /// _multi_tensor_adagrad: by dtype, the list of sqrt(sum) and that of the scaled gradients, which takes the place of
   /// those that weight decay was added to. Those of one dtype are still named while those of the next are built.

@@ -16,6 +16,8 @@ class AdamWOptimizer final : public StatefulOptimizer<AdamWState> {
   AdamWOptimizer(AdamW::Loop loop, std::vector<ParameterGroup> groups)
       : StatefulOptimizer(std::move(groups)), loop_(loop) {}
 
+  StatesAlike states_alike(DType parameter) const override { return {2, parameter}; }
+
  private:
   void step_group(Context& ctx, const std::vector<Entry>& entries) override {
     std::vector<Tensor> squares;

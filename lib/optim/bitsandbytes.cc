@@ -32,6 +32,11 @@ class BnbOptimizer final : public StatefulOptimizer<State> {
       : StatefulOptimizer(std::move(groups)), kind_(kind), setup_(std::move(setup)) {}
 
   Bytes managed_state() const override { return managed_; }
+  StatesAlike states_alike(DType parameter) const override {
+    const bool mixes = kind_.algorithm == Bitsandbytes::Algorithm::ademamix;
+    if (kind_.optim_bits == 8 || kind_.is_paged || mixes) return Optimizer::states_alike(parameter);
+    return {kind_.algorithm == Bitsandbytes::Algorithm::adamw ? std::size_t{2} : std::size_t{1}, DType::float32};
+  }
 
  private:
   void step_group(Context& ctx, const std::vector<Entry>& entries) override {

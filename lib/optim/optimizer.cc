@@ -1,9 +1,17 @@
 #include "optim/optimizer.h"
 
+#include <stdexcept>
+
 #include "base/overloaded.h"
 #include "optim/optimizer_state.h"
 
 namespace qlp {
+
+void Optimizer::step_alone(Context& /*ctx*/, const Tensor& /*parameter*/) {
+  throw std::logic_error("this optimizer steps on all parameters at once");
+}
+
+StatesAlike Optimizer::states_alike(DType /*parameter*/) const { return {}; }
 
 std::unique_ptr<Optimizer> make_optimizer(Context& ctx, const OptimizerKind& kind, std::vector<ParameterGroup> groups,
                                           const OptimizerSetup& setup) {

@@ -21,6 +21,12 @@ struct OptimizerEntry {
   std::vector<Tensor> state;
 };
 
+/// Tensors of one dtype.
+struct StatesAlike {
+  std::size_t count = 0;
+  DType dtype = DType::float32;
+};
+
 class Optimizer {
  public:
   explicit Optimizer(std::vector<ParameterGroup> groups) : groups_(std::move(groups)) {}
@@ -30,14 +36,18 @@ class Optimizer {
 
   /// One step on the parameters that have a gradient.
   virtual void step(Context& ctx) = 0;
-  /// The same for one of them, where each has an optimizer of its own (APOLLO by layers).
-  virtual void step_alone(Context& /*ctx*/, const Tensor& /*parameter*/) {}
+  /// The same for one of them, where each has an optimizer of its own (APOLLO by layers); std::logic_error of those
+  /// that are never made so.
+  virtual void step_alone(Context& ctx, const Tensor& parameter);
   /// The backward pass is done, in which some update what they find.
   virtual void finish_backward(Context& /*ctx*/) {}
   /// State in memory that CUDA moves between GPU and host as it is used (cudaMallocManaged).
   virtual Bytes managed_state() const { return {}; }
   /// state_dict()["state"]: of the parameters that it keeps anything of, beside managed memory.
   virtual std::vector<OptimizerEntry> state() const { return {}; }
+  /// What it keeps of every vector after a step, in the vector's shape, whose dtype is `parameter`: what ranks with
+  /// different parts, or none, agree on. None too where it depends on how long the vector is.
+  virtual StatesAlike states_alike(DType parameter) const;
   const std::vector<ParameterGroup>& groups() const { return groups_; }
   /// Of the steps to come; a run that does not compute needs none.
   void set_lr(double lr) { lr_ = lr; }

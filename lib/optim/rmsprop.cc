@@ -14,6 +14,7 @@ struct RmsPropState {
 class RmsPropOptimizer final : public StatefulOptimizer<RmsPropState> {
  public:
   using StatefulOptimizer::StatefulOptimizer;
+  StatesAlike states_alike(DType parameter) const override { return {1, parameter}; }
 
  private:
   /// _multi_tensor_rmsprop: by dtype, the list of sqrt(square_avg), beside that of the dtype before.

@@ -25,6 +25,10 @@ class ScheduleFreeOptimizer final : public StatefulOptimizer<ScheduleFreeState> 
   ScheduleFreeOptimizer(ScheduleFree::Base base, std::vector<ParameterGroup> groups)
       : StatefulOptimizer(std::move(groups)), base_(base), progress_(this->groups().size()) {}
 
+  StatesAlike states_alike(DType parameter) const override {
+    return {base_ == ScheduleFree::Base::sgd ? std::size_t{1} : std::size_t{2}, parameter};
+  }
+
  private:
   /// RAdam divides once it has seen enough steps to trust its variance, the fifth for the Trainer's betas; here its
   /// quotients are made from the second on, so that a short run has what a long one meets.

@@ -93,13 +93,12 @@ void Fsdp1Runtime::save_training_state(Context& ctx, CausalLm& model, Optimizer&
       if (!request.adapter_only || entry.parameter->trainable) chunks.push_back(entry.tensor);
     write_chunks(ctx, chunks);
   }
-  Fsdp1OptimizerStates states;
+  Fsdp1OptimizerStates states{.optimizer = &optimizer, .of = {}};
   for (OptimizerEntry& entry : optimizer.state()) {
     const Shape& shape = entry.parameter.shape();
     std::erase_if(entry.state,
                   [&](const Tensor& state) { return state.shape().rank() == 0 || state.shape() != shape; });
     if (entry.state.empty()) continue;
-    states.names = entry.state.size(), states.dtype = entry.state.front().dtype();
     const TensorImpl* const key = entry.parameter.impl();
     states.of.emplace(key, std::move(entry));
   }

@@ -19,11 +19,10 @@ namespace qlp {
 /// F.pad(flat, [0, numel - flat.numel()])
 Tensor padded_to(Context& ctx, const Tensor& flat, std::int64_t numel);
 
-/// What an optimizer keeps of the tensors that it was given, on this rank.
+/// What an optimizer keeps of the tensors that it was given, on this rank: what has their shape.
 struct Fsdp1OptimizerStates {
+  const Optimizer* optimizer = nullptr;
   std::unordered_map<const TensorImpl*, OptimizerEntry> of;
-  std::size_t names = 0;  ///< how many states of each have its shape
-  DType dtype = DType::float32;
 
   const OptimizerEntry* find(const Tensor& parameter) const {
     const auto found = parameter.defined() ? of.find(parameter.impl()) : of.end();

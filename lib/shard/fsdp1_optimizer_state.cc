@@ -9,7 +9,6 @@ namespace qlp {
 
 void FlatParamHandle::gather_optimizer_state(Context& ctx, const Fsdp1OptimizerStates& states,
                                              const TrainingStateRequest& request, std::vector<Tensor>& out) const {
-  if (states.names == 0) return;
   const Scoped category(ctx.category, Category::workspace);
   if (uses_orig_params())
     gather_by_name(ctx, states, request, out);
@@ -39,18 +38,21 @@ Tensor FlatParamHandle::joined_state(Context& ctx, const std::vector<Tensor>& by
   return joined;
 }
 
-/// _allgather_orig_param_states: one buffer for all states in turn. The part that was gathered before is there until
-/// the next one is. What is offloaded comes to the GPU first, all of it (_convert_all_state_info).
+/// _allgather_orig_param_states: every rank of the unit takes part, also where it has none of what is trained. One
+/// buffer for all states in turn. The part that was gathered before is there until the next one is. What is offloaded
+/// comes to the GPU first, all of it (_convert_all_state_info).
 void FlatParamHandle::gather_by_name(Context& ctx, const Fsdp1OptimizerStates& states,
                                      const TrainingStateRequest& request, std::vector<Tensor>& out) const {
-  std::vector<std::vector<Tensor>> by_name(states.names, std::vector<Tensor>(pieces_.size()));
+  const auto [names, dtype] = states.optimizer->states_alike(flat_.dtype());
+  if (names == 0) return;
+  std::vector<std::vector<Tensor>> by_name(names, std::vector<Tensor>(pieces_.size()));
   for (std::size_t i = 0; i < pieces_.size(); ++i)
     if (const OptimizerEntry* entry = states.find(pieces_[i].original))
-      for (std::size_t name = 0; name < states.names; ++name) by_name[name][i] = to_device(ctx, entry->state[name]);
-  const Tensor gathered = empty(ctx, {shard_numel_ * options_->world_size}, states.dtype, Op::all_gather);
+      for (std::size_t name = 0; name < names; ++name) by_name[name][i] = to_device(ctx, entry->state.at(name));
+  const Tensor gathered = empty(ctx, {shard_numel_ * options_->world_size}, dtype, Op::all_gather);
   Tensor joined;
   for (const std::vector<Tensor>& by_piece : by_name) {
-    joined = joined_state(ctx, by_piece, states.dtype);
+    joined = joined_state(ctx, by_piece, dtype);
     all_gather(ctx, options_->group(), gathered, joined);
     if (!request.sharded && !request.first) continue;
     for (const Piece& piece : pieces_) {

@@ -119,6 +119,27 @@ TEST_CASE("estimate/computed_models: a checkpoint between steps changes nothing 
   }
 }
 
+TEST_CASE("estimate/computed_models: ranks without a trained element of a unit join its checkpoint") {
+  JobSpec job = small_lora_job(small_model(Family::llama));
+  job.adapter->all_linear = false, job.adapter->target_modules = {"q_proj"};
+  job.adapter->dtype = DType::bfloat16;
+  job.cluster.world_size = 4;
+  const Fsdp1 layers{.use_orig_params = true, .auto_wrap_policy = WrapPolicy::transformer_based_wrap};
+  for (const char* optimizer : {"adamw_torch", "sgd", "adafactor", "schedule_free_adamw", "lion_32bit"}) {
+    CAPTURE(std::string(optimizer));
+    job.training.optimizer = named_optimizer(optimizer);
+    JobSpec saving = job;
+    const ComputedRun whole = compute_run(job, layers, kLr);
+    for (const StateDictType type : {StateDictType::full, StateDictType::sharded}) {
+      saving.training.checkpoint = type;
+      const ComputedRun run = compute_run(saving, layers, kLr);
+      CHECK(test::distance(run.weights, whole.weights) == 0);
+      for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
+        test::check_same_peaks(saving, layers, run.ranks[rank], static_cast<std::int64_t>(rank));
+    }
+  }
+}
+
 TEST_CASE("estimate/computed_models: stages of a pipeline come to what one rank does") {
   constexpr double kClippedLr = 0.2;
   JobSpec job = float_job(small_job(small_model(Family::llama)));
