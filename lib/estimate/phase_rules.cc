@@ -43,7 +43,9 @@ void check_checkpoint(const JobSpec& job, const ShardingPlan& plan, const StackP
     refusals.push_back(refusal(code, message, "training.checkpoint", hint));
   };
   const bool shards = checkpoints_shards(job, plan);
-  if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan); fsdp1 && fsdp1->sharding_strategy == ShardingStrategy::no_shard)
+  const auto* fsdp1 = std::get_if<Fsdp1>(&plan);
+  const bool alone = job.cluster.world_size == 1;  // which FSDP1 turns into NO_SHARD
+  if (fsdp1 && (fsdp1->sharding_strategy == ShardingStrategy::no_shard || alone))
     refuse("fsdp1-checkpoint-no-shard",
            "FSDP1 that does not shard saves whole state dicts whatever is asked for, and cannot offload them: "
            "'offload_to_cpu=True and NO_SHARD is not supported yet'",

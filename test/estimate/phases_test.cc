@@ -206,6 +206,9 @@ TEST_CASE("estimate/phases: checkpoints that the libraries do not write are refu
   job.training.checkpoint = StateDictType::full;
   job.plans = {{"fsdp1-no-shard", Fsdp1{.sharding_strategy = ShardingStrategy::no_shard, .use_orig_params = false}}};
   CHECK(estimate(job).plans.front().refusals.front().code == "fsdp1-checkpoint-no-shard");
+  JobSpec alone = job;
+  alone.cluster.world_size = 1, alone.plans = {{"fsdp1-full-shard", Fsdp1{.use_orig_params = false}}};
+  CHECK(estimate(alone).plans.front().refusals.front().code == "fsdp1-checkpoint-no-shard");
   job.adapter = lora();
   job.stack.accelerate = {1, 14, 0};
   job.plans = {kFsdp2};
