@@ -39,6 +39,21 @@ Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan) {
                                "the first rank alone has read the weights, and accelerate sends none under FSDP2 where "
                                "some are in 4 bits: the other ranks would train on nothing",
                                "model.loading", "set loading to gpu, or only estimate"));
+  const bool first_rank_reads =
+      std::holds_alternative<Fsdp2>(plan) && loading_under(job, plan) == Loading::rank0 && job.cluster.world_size > 1;
+  if (first_rank_reads && job.adapter && job.adapter->use_dora)
+    refusals.push_back(refusal("cannot-compute",
+                               "DoRA takes the norms of weights that the first rank alone has read under FSDP2",
+                               "model.loading", "set loading to gpu or cpu, or only estimate"));
+  if (first_rank_reads && job.cluster.mesh.pp > 1)
+    refusals.push_back(refusal("cannot-compute",
+                               "one rank alone reads weights, and stages of which it is none would train on nothing",
+                               "model.loading", "set loading to gpu or cpu, or only estimate"));
+  const bool is_int8 = job.quantization && job.quantization->quant_type == QuantType::int8;
+  if (is_int8 && std::holds_alternative<Ddp>(plan) && job.adapter && job.adapter->bias != AdapterBias::none)
+    refusals.push_back(refusal("cannot-compute",
+                               "biases of LLM.int8's layers have no gradients to reduce under DDP yet", "adapter.bias",
+                               "set bias to none, or only estimate"));
   return refusals;
 }
 

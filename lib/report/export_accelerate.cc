@@ -136,10 +136,15 @@ class Writer {
     line("fsdp_config", "");
     inner("fsdp_version", version);
     inner("fsdp_cpu_ram_efficient_loading", boolean(loads_on_rank0()));
-    const StateDictType type = job_.training.checkpoint.value_or(StateDictType::automatic);
-    const bool full = type == StateDictType::full || (!job_.training.checkpoint && job_.training.saves_model);
+    const bool is_fsdp1 = std::holds_alternative<Fsdp1>(plan_.plan);
+    const bool full =
+        job_.training.checkpoint ? saves_whole(*job_.training.checkpoint, is_fsdp1) : job_.training.saves_model;
     inner("fsdp_state_dict_type", name_of(full ? StateDictType::full : StateDictType::sharded));
     inner("fsdp_activation_checkpointing", "false");
+  }
+  /// What accelerate makes of no type at all (dataclasses.py, set_state_dict_type, 1.15) is said.
+  static bool saves_whole(StateDictType type, bool is_fsdp1) {
+    return type == StateDictType::full || (type == StateDictType::automatic && is_fsdp1);
   }
   bool loads_on_rank0() const { return loading_under(job_, plan_.plan) == Loading::rank0; }
 

@@ -1,5 +1,7 @@
 #include "report/export_accelerate.h"
 
+#include <string>
+
 #include <doctest/doctest.h>
 
 #include "plan/catalogue.h"
@@ -34,6 +36,22 @@ TEST_CASE("report/export_accelerate: ranks that share a sequence are among those
   for (const char* line : {"  parallelism_config_dp_replicate_size: 1\n", "  parallelism_config_dp_shard_size: 4\n",
                            "  parallelism_config_cp_size: 2\n", "  parallelism_config_cp_comm_strategy: alltoall\n"})
     CHECK(text->find(line) != std::string::npos);
+}
+
+TEST_CASE("report/export_accelerate: a checkpoint is saved as it is predicted") {
+  JobSpec job = sample_job();
+  const auto says = [&](const char* plan, const char* type) {
+    const auto text = accelerate_config(job, *find_plan(plan));
+    REQUIRE(text);
+    return text->find("fsdp_state_dict_type: " + std::string(type)) != std::string::npos;
+  };
+  job.training.checkpoint = StateDictType::automatic;
+  CHECK(says("fsdp1-full-shard", "FULL_STATE_DICT"));
+  CHECK(says("fsdp2", "SHARDED_STATE_DICT"));
+  job.training.checkpoint = StateDictType::full;
+  CHECK(says("fsdp2", "FULL_STATE_DICT"));
+  job.training.checkpoint = StateDictType::sharded;
+  CHECK(says("fsdp1-full-shard", "SHARDED_STATE_DICT"));
 }
 
 TEST_CASE("report/export_accelerate: beside DeepSpeed's own file no precision is said, which accelerate refuses") {
