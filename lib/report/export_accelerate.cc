@@ -7,6 +7,7 @@
 #include "base/rounding.h"
 #include "config/family_table.h"
 #include "estimate/fsdp2_plan.h"
+#include "estimate/phase_rules.h"
 #include "plan/job_names.h"
 #include "plan/loading.h"
 
@@ -136,15 +137,9 @@ class Writer {
     line("fsdp_config", "");
     inner("fsdp_version", version);
     inner("fsdp_cpu_ram_efficient_loading", boolean(loads_on_rank0()));
-    const bool is_fsdp1 = std::holds_alternative<Fsdp1>(plan_.plan);
-    const bool full =
-        job_.training.checkpoint ? saves_whole(*job_.training.checkpoint, is_fsdp1) : job_.training.saves_model;
+    const bool full = job_.training.checkpoint ? !checkpoints_shards(job_, plan_.plan) : job_.training.saves_model;
     inner("fsdp_state_dict_type", name_of(full ? StateDictType::full : StateDictType::sharded));
     inner("fsdp_activation_checkpointing", "false");
-  }
-  /// What accelerate makes of no type at all (dataclasses.py, set_state_dict_type, 1.15) is said.
-  static bool saves_whole(StateDictType type, bool is_fsdp1) {
-    return type == StateDictType::full || (type == StateDictType::automatic && is_fsdp1);
   }
   bool loads_on_rank0() const { return loading_under(job_, plan_.plan) == Loading::rank0; }
 
