@@ -82,7 +82,7 @@ bool matches_pattern(const std::string& pattern, std::string_view name) {
 }
 
 bool is_target(const AdapterSpec& adapter, std::string_view name, bool is_head) {
-  return !excluded(adapter, name) && targeted(adapter, name, is_head) && on_chosen_layer(adapter, name);
+  return targeted(adapter, name, is_head) && !excluded(adapter, name) && on_chosen_layer(adapter, name);
 }
 
 bool adapts_embedding(const AdapterSpec& adapter) {
