@@ -8,8 +8,8 @@
 
 #include "config/family_table.h"
 #include "config/json_parser.h"
-#include "config/model_numbers.h"
 #include "config/model_reader.h"
+#include "model/family_design.h"
 #include "plan/job_names.h"
 
 namespace qlp {
@@ -59,8 +59,7 @@ void set_rope(Json& out, const ModelSpec& spec) {
       scaling["original_max_position_embeddings"] = *s.original_max_position_embeddings;
     return;
   }
-  const auto width = static_cast<std::size_t>(static_cast<double>(spec.head_dim) * spec.partial_rotary_factor / 2);
-  const std::vector<double> ones(width, 1.0);
+  const std::vector<double> ones(static_cast<std::size_t>(rotary_width(spec) / 2), 1.0);
   out["rope_scaling"] = {{"type", "longrope"},
                          {"short_factor", s.short_factor.empty() ? ones : s.short_factor},
                          {"long_factor", s.long_factor.empty() ? ones : s.long_factor}};
@@ -167,12 +166,12 @@ NodePtr config_of(const ModelSpec& spec) {
            {"max_position_embeddings", spec.max_position_embeddings},
            {"tie_word_embeddings", spec.tie_word_embeddings},
            {"hidden_act", row.hidden_act},
-           {norm_eps_key(spec.family), spec.rms_norm_eps},
+           {row.norm_eps_key, spec.rms_norm_eps},
            {"rope_theta", spec.rope_theta},
            {"pad_token_id", 0},
            {"bos_token_id", in_vocabulary(1)},
            {"eos_token_id", in_vocabulary(2)}};
-  if (spec.family == Family::gemma2 || spec.family == Family::gemma3_text) {
+  if (row.query_pre_attn_scalar != 0) {
     const auto cap = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
     out["hidden_activation"] = row.hidden_act;
     const double scalar = spec.query_pre_attn_scalar.value_or(static_cast<double>(spec.head_dim));

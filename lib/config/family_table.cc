@@ -1,6 +1,7 @@
 #include "config/family_table.h"
 
 #include <algorithm>
+#include <array>
 
 namespace qlp {
 namespace {

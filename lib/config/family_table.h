@@ -1,9 +1,9 @@
 // What the model classes of transformers put where a config.json says nothing, for the families that are planned.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "model/model_spec.h"
@@ -52,220 +52,17 @@ struct FamilyRow {
   std::string_view hidden_act = "silu";
   double partial_rotary_factor = 0;         ///< 0: the class does not read it
   std::int64_t no_rope_layer_interval = 0;  ///< 0: the class does not read it
-  bool peft_has_targets = false;            ///< q_proj and v_proj (peft 0.21.2, src/peft/utils/constants.py)
+  std::string_view norm_eps_key = "rms_norm_eps";
+  double norm_eps = 1e-6;
+  double rope_theta = 10000;         ///< of 5.24, where the two differ
+  double query_pre_attn_scalar = 0;  ///< 0: the class does not read it
+  bool peft_has_targets = false;     ///< q_proj and v_proj (peft 0.21.2, src/peft/utils/constants.py)
 
   bool reads_bias() const {
     return attention_bias == AttentionBias::asked_for || attention_bias == AttentionBias::asked_for_qkv;
   }
   bool bias_by_default() const { return attention_bias == AttentionBias::asked_for_qkv; }
 };
-
-inline constexpr std::string_view kGeluTanh = "gelu_pytorch_tanh";
-
-inline constexpr auto kFamilies = std::to_array<FamilyRow>({
-    {.family = Family::llama,
-     .model_type = "llama",
-     .architecture = "LlamaForCausalLM",
-     .intermediate_size = 11008,
-     .vocab_size = 32000,
-     .max_position_embeddings = 2048,
-     .num_key_value_heads = 0,
-     .head_dim = 0,
-     .attention_bias = AttentionBias::asked_for,
-     .reads_mlp_bias = true,
-     .peft_has_targets = true},
-    {.family = Family::mistral,
-     .model_type = "mistral",
-     .architecture = "MistralForCausalLM",
-     .intermediate_size = 14336,
-     .vocab_size = 32000,
-     .max_position_embeddings = 131072,
-     .num_key_value_heads = 8,
-     .head_dim = 0,
-     .window = {WindowKind::all_layers, 4096},
-     .peft_has_targets = true},
-    {.family = Family::qwen2,
-     .model_type = "qwen2",
-     .architecture = "Qwen2ForCausalLM",
-     .intermediate_size = 22016,
-     .vocab_size = 151936,
-     .max_position_embeddings = 32768,
-     .num_key_value_heads = 32,
-     .head_dim = 0,
-     .attention_bias = AttentionBias::of_qkv,
-     .window = {WindowKind::switched, 4096},
-     .peft_has_targets = true},
-    {.family = Family::qwen3,
-     .model_type = "qwen3",
-     .architecture = "Qwen3ForCausalLM",
-     .intermediate_size = 22016,
-     .vocab_size = 151936,
-     .max_position_embeddings = 32768,
-     .num_key_value_heads = 32,
-     .head_dim = 128,
-     .attention_bias = AttentionBias::asked_for,
-     .window = {WindowKind::switched, 4096},
-     .peft_has_targets = true},
-    {.family = Family::olmo2,
-     .model_type = "olmo2",
-     .architecture = "Olmo2ForCausalLM",
-     .intermediate_size = 11008,
-     .vocab_size = 50304,
-     .max_position_embeddings = 2048,
-     .num_key_value_heads = 0,
-     .head_dim = 0,
-     .attention_bias = AttentionBias::asked_for},
-    {.family = Family::phi3,
-     .model_type = "phi3",
-     .architecture = "Phi3ForCausalLM",
-     .intermediate_size = 8192,
-     .vocab_size = 32064,
-     .max_position_embeddings = 4096,
-     .num_key_value_heads = 0,
-     .head_dim = 0,
-     .window = {WindowKind::all_layers},
-     .partial_rotary_factor = 1},
-    {.family = Family::gemma2,
-     .model_type = "gemma2",
-     .architecture = "Gemma2ForCausalLM",
-     .intermediate_size = 9216,
-     .vocab_size = 256000,
-     .max_position_embeddings = 8192,
-     .num_key_value_heads = 4,
-     .head_dim = 256,
-     .tie_word_embeddings = true,
-     .attention_bias = AttentionBias::asked_for,
-     .window = {WindowKind::by_layer, 4096, 2},
-     .hidden_act = kGeluTanh,
-     .peft_has_targets = true},
-    {.family = Family::mixtral,
-     .model_type = "mixtral",
-     .architecture = "MixtralForCausalLM",
-     .intermediate_size = 14336,
-     .vocab_size = 32000,
-     .max_position_embeddings = 131072,
-     .num_key_value_heads = 8,
-     .head_dim = 0,
-     .window = {WindowKind::all_layers},
-     .peft_has_targets = true},
-    {.family = Family::qwen3_moe,
-     .model_type = "qwen3_moe",
-     .architecture = "Qwen3MoeForCausalLM",
-     .intermediate_size = 6144,
-     .vocab_size = 151936,
-     .max_position_embeddings = 32768,
-     .num_key_value_heads = 4,
-     .head_dim = 0,
-     .attention_bias = AttentionBias::asked_for,
-     .window = {WindowKind::switched_all, 4096}},
-    {.family = Family::gemma3_text,
-     .model_type = "gemma3_text",
-     .architecture = "Gemma3ForCausalLM",
-     .intermediate_size = 9216,
-     .vocab_size = 262208,
-     .max_position_embeddings = 131072,
-     .num_key_value_heads = 4,
-     .head_dim = 256,
-     .tie_word_embeddings = true,
-     .attention_bias = AttentionBias::asked_for,
-     .window = {WindowKind::by_layer, 4096, 6},
-     .hidden_act = kGeluTanh,
-     .peft_has_targets = true},
-    {.family = Family::granite,
-     .model_type = "granite",
-     .architecture = "GraniteForCausalLM",
-     .intermediate_size = 11008,
-     .vocab_size = 32000,
-     .max_position_embeddings = 2048,
-     .num_key_value_heads = 0,
-     .head_dim = 0,
-     .attention_bias = AttentionBias::asked_for,
-     .reads_mlp_bias = true},
-    {.family = Family::smollm3,
-     .model_type = "smollm3",
-     .architecture = "SmolLM3ForCausalLM",
-     .intermediate_size = 11008,
-     .vocab_size = 128256,
-     .max_position_embeddings = 32768,
-     .num_key_value_heads = 4,
-     .head_dim = 0,
-     .tie_word_embeddings = true,
-     .attention_bias = AttentionBias::asked_for,
-     .reads_mlp_bias = true,
-     .no_rope_layer_interval = 4},
-    {.family = Family::glm,
-     .model_type = "glm",
-     .architecture = "GlmForCausalLM",
-     .intermediate_size = 13696,
-     .vocab_size = 151552,
-     .max_position_embeddings = 131072,
-     .num_key_value_heads = 2,
-     .head_dim = 128,
-     .attention_bias = AttentionBias::asked_for_qkv,
-     .partial_rotary_factor = 0.5},
-    {.family = Family::glm4,
-     .model_type = "glm4",
-     .architecture = "Glm4ForCausalLM",
-     .intermediate_size = 13696,
-     .vocab_size = 151552,
-     .max_position_embeddings = 131072,
-     .num_key_value_heads = 2,
-     .head_dim = 128,
-     .attention_bias = AttentionBias::asked_for_qkv,
-     .partial_rotary_factor = 0.5},
-    {.family = Family::olmo3,
-     .model_type = "olmo3",
-     .architecture = "Olmo3ForCausalLM",
-     .intermediate_size = 11008,
-     .vocab_size = 50304,
-     .max_position_embeddings = 2048,
-     .num_key_value_heads = 0,
-     .head_dim = 0,
-     .attention_bias = AttentionBias::asked_for,
-     .window = {WindowKind::by_layer, 4096, 4}},
-    {.family = Family::ministral,
-     .model_type = "ministral",
-     .architecture = "MinistralForCausalLM",
-     .intermediate_size = 14336,
-     .vocab_size = 32000,
-     .max_position_embeddings = 131072,
-     .num_key_value_heads = 8,
-     .head_dim = 0,
-     .window = {WindowKind::by_layer, 4096}},
-    {.family = Family::gemma,
-     .model_type = "gemma",
-     .architecture = "GemmaForCausalLM",
-     .intermediate_size = 24576,
-     .vocab_size = 256000,
-     .max_position_embeddings = 8192,
-     .num_key_value_heads = 16,
-     .head_dim = 256,
-     .tie_word_embeddings = true,
-     .attention_bias = AttentionBias::asked_for,
-     .hidden_act = kGeluTanh,
-     .peft_has_targets = true},
-    {.family = Family::cohere,
-     .model_type = "cohere",
-     .architecture = "CohereForCausalLM",
-     .intermediate_size = 22528,
-     .vocab_size = 256000,
-     .max_position_embeddings = 8192,
-     .num_key_value_heads = 0,
-     .head_dim = 0,
-     .tie_word_embeddings = true,
-     .attention_bias = AttentionBias::asked_for},
-    {.family = Family::cohere2,
-     .model_type = "cohere2",
-     .architecture = "Cohere2ForCausalLM",
-     .intermediate_size = 22528,
-     .vocab_size = 256000,
-     .max_position_embeddings = 8192,
-     .num_key_value_heads = 0,
-     .head_dim = 0,
-     .tie_word_embeddings = true,
-     .attention_bias = AttentionBias::asked_for,
-     .window = {WindowKind::by_layer, 4096, 4}},
-});
 
 /// What a class with a mixture of experts has where a file says nothing.
 struct ExpertDefaults {
@@ -290,13 +87,12 @@ inline constexpr double kGemma2LogitSoftcap = 30.0;
 /// Phi3Config.
 inline constexpr std::int64_t kPhi3OriginalMaxPositions = 4096;
 
-constexpr const FamilyRow& row_of(Family family) { return kFamilies[static_cast<std::size_t>(family)]; }
+inline constexpr std::string_view kGeluTanh = "gelu_pytorch_tanh";
 
-constexpr const FamilyRow* family_row(std::string_view model_type) {
-  for (const auto& row : kFamilies)
-    if (row.model_type == model_type) return &row;
-  return nullptr;
-}
+/// In the order of Family.
+std::span<const FamilyRow> family_rows();
+const FamilyRow& row_of(Family family);
+const FamilyRow* family_row(std::string_view model_type);
 
 /// Why a model_type that is not in the table cannot be planned.
 std::string_view why_not_supported(std::string_view model_type);

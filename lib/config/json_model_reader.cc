@@ -39,9 +39,8 @@ const FamilyRow* family_of(const ConfigFields& fields) {
   const auto model_type = fields.text("model_type");
   const auto* row = model_type ? family_row(*model_type) : nullptr;
   if (!model_type) {
-    const auto known = std::find_if(kFamilies.begin(), kFamilies.end(),
-                                    [&](const FamilyRow& r) { return r.architecture == architecture; });
-    if (known != kFamilies.end()) row = &*known;
+    const auto known = std::ranges::find(family_rows(), architecture, &FamilyRow::architecture);
+    if (known != family_rows().end()) row = &*known;
   }
   if (!row && !model_type) {
     fields.findings().error("missing-key", fields.place_of("model_type", nullptr),

@@ -5,43 +5,14 @@
 #include <optional>
 
 #include "base/text.h"
+#include "config/family_table.h"
+#include "model/family_design.h"
 #include "plan/job_names.h"
 
 namespace qlp {
 namespace {
 
-/// What the classes have where a file says nothing (transformers 5.24, models/*/configuration_*.py).
-struct ClassNumbers {
-  double rms_norm_eps = 1e-6;
-  double rope_theta = 10000;
-};
-ClassNumbers class_numbers(Family family) {
-  switch (family) {
-    case Family::olmo2:
-    case Family::phi3:
-      return {.rms_norm_eps = 1e-5};
-    case Family::olmo3:
-      return {.rms_norm_eps = 1e-5, .rope_theta = 500000};
-    case Family::mixtral:
-      return {.rms_norm_eps = 1e-5, .rope_theta = 1e6};
-    case Family::glm:
-    case Family::glm4:
-      return {.rms_norm_eps = 1.5625e-7};
-    case Family::smollm3:
-      return {.rope_theta = 2e6};
-    case Family::gemma3_text:
-      return {.rope_theta = 1e6};
-    case Family::cohere:
-      return {.rms_norm_eps = 1e-5, .rope_theta = 500000};
-    case Family::cohere2:
-      return {.rms_norm_eps = 1e-5};
-    default:
-      return {};
-  }
-}
-bool scales_scores(Family family) { return family == Family::gemma2 || family == Family::gemma3_text; }
 constexpr NumberRange kScalars{1e-3, 1e9};
-constexpr double kGemmaScalar = 256;  // Gemma2Config, Gemma3TextConfig: query_pre_attn_scalar
 
 using Member = std::optional<double> RopeScaling::*;
 constexpr std::array<std::pair<std::string_view, Member>, 3> kMagnitudes{
@@ -82,12 +53,6 @@ std::vector<double> factors_of(const TextNode& node, std::int64_t count, const R
   refuse("expected a list of " + std::to_string(count) + " numbers, one for each frequency");
   return {};
 }
-
-/// Of a head: what is turned.
-std::int64_t rotary_width(const ModelSpec& spec) {
-  return static_cast<std::int64_t>(static_cast<double>(spec.head_dim) * spec.partial_rotary_factor);
-}
-std::int64_t frequencies_of(const ModelSpec& spec) { return rotary_width(spec) / 2; }
 
 /// Numbers are turned in pairs.
 std::optional<std::string> width_fault(const ModelSpec& spec) {
@@ -150,7 +115,7 @@ void read_scaling(const ConfigFields& rope, ModelSpec& spec) {
   for (const auto& [key, member] : kFactors)
     if (const auto* node = rope.find(key))
       scaling.*member =
-          factors_of(*node, frequencies_of(spec), [&](const std::string& message) { numbers.refuse(key, message); });
+          factors_of(*node, rotary_width(spec) / 2, [&](const std::string& message) { numbers.refuse(key, message); });
 }
 
 void read_scaling(MapReader& map, ModelSpec& spec) {
@@ -181,7 +146,7 @@ void read_scaling(MapReader& map, ModelSpec& spec) {
     scaling.attention_factor = rope.number("attention_factor", {1e-9, 1e9});
     for (const auto& [key, member] : kFactors)
       if (const TextNode* factors = rope.take(key))
-        scaling.*member = factors_of(*factors, frequencies_of(spec), [&, name = key](const std::string& message) {
+        scaling.*member = factors_of(*factors, rotary_width(spec) / 2, [&, name = key](const std::string& message) {
           rope.refuse(name, "wrong-value", message, "");
         });
   }
@@ -214,27 +179,23 @@ std::string scaling_text(const RopeScaling& scaling) {
 
 }  // namespace
 
-std::string_view norm_eps_key(Family family) {
-  return family == Family::cohere || family == Family::cohere2 ? "layer_norm_eps" : "rms_norm_eps";
-}
-
 void read_model_numbers(const ConfigFields& fields, ModelSpec& spec) {
   const auto* rope = fields.find(FieldNames{"rope_parameters", "rope_scaling"});
   if (rope && rope->kind != NodeKind::map) rope = nullptr;
   if (rope)  // one for each kind of layers
     if (const auto* full = ConfigFields(*rope, fields.findings()).find("full_attention")) rope = full;
   const ConfigFields inner(rope ? *rope : fields.config(), fields.findings());
-  const ClassNumbers of_class = class_numbers(spec.family);
+  const FamilyRow& of_class = row_of(spec.family);
   const FieldNumbers numbers(fields);
-  spec.rms_norm_eps = numbers(norm_eps_key(spec.family), true).value_or(of_class.rms_norm_eps);
+  spec.rms_norm_eps = numbers(of_class.norm_eps_key, true).value_or(of_class.norm_eps);
   auto theta = numbers("rope_theta");
   if (!theta && rope) theta = FieldNumbers(inner)("rope_theta");
   spec.rope_theta = theta.value_or(of_class.rope_theta);
-  if (scales_scores(spec.family)) {
-    double scalar = numbers("query_pre_attn_scalar").value_or(kGemmaScalar);
+  if (const double of_scores = of_class.query_pre_attn_scalar; of_scores != 0) {
+    double scalar = numbers("query_pre_attn_scalar").value_or(of_scores);
     if (scalar < kScalars.least || scalar > kScalars.most) {
       numbers.refuse("query_pre_attn_scalar", "out of range: expected a number from 0.001 to 1e9");
-      scalar = kGemmaScalar;
+      scalar = of_scores;
     }
     if (scalar != static_cast<double>(spec.head_dim)) spec.query_pre_attn_scalar = scalar;
   }
@@ -249,10 +210,10 @@ void read_model_numbers(const ConfigFields& fields, ModelSpec& spec) {
 }
 
 void read_model_numbers(MapReader& map, ModelSpec& spec) {
-  const ClassNumbers of_class = class_numbers(spec.family);
-  spec.rms_norm_eps = map.number("rms_norm_eps", {}).value_or(of_class.rms_norm_eps);
+  const FamilyRow& of_class = row_of(spec.family);
+  spec.rms_norm_eps = map.number("rms_norm_eps", {}).value_or(of_class.norm_eps);
   spec.rope_theta = map.number("rope_theta", {1, 1e12}).value_or(of_class.rope_theta);
-  if (scales_scores(spec.family)) spec.query_pre_attn_scalar = map.number("query_pre_attn_scalar", kScalars);
+  if (of_class.query_pre_attn_scalar != 0) spec.query_pre_attn_scalar = map.number("query_pre_attn_scalar", kScalars);
   const bool is_said = map.has("partial_rotary_factor") || map.has("head_dim");
   const auto fault = width_fault(spec);
   if (fault && (is_said || !map.findings().has_errors()))
@@ -261,9 +222,9 @@ void read_model_numbers(MapReader& map, ModelSpec& spec) {
 }
 
 std::vector<std::pair<std::string_view, std::string>> model_number_lines(const ModelSpec& spec) {
-  const ClassNumbers of_class = class_numbers(spec.family);
+  const FamilyRow& of_class = row_of(spec.family);
   std::vector<std::pair<std::string_view, std::string>> lines;
-  if (spec.rms_norm_eps != of_class.rms_norm_eps) lines.emplace_back("rms_norm_eps", exact_number(spec.rms_norm_eps));
+  if (spec.rms_norm_eps != of_class.norm_eps) lines.emplace_back("rms_norm_eps", exact_number(spec.rms_norm_eps));
   if (spec.rope_theta != of_class.rope_theta) lines.emplace_back("rope_theta", exact_number(spec.rope_theta));
   if (spec.query_pre_attn_scalar)
     lines.emplace_back("query_pre_attn_scalar", exact_number(*spec.query_pre_attn_scalar));

@@ -12,9 +12,6 @@
 
 namespace qlp {
 
-/// What norms call the number under the root, in a config.json.
-std::string_view norm_eps_key(Family family);
-
 /// From a config.json.
 void read_model_numbers(const ConfigFields& fields, ModelSpec& spec);
 /// From a model that is spelled out.

@@ -238,8 +238,7 @@ Bytes quant_state(const JobSpec& job, const Weights& weights, const QuantBehavio
 Bytes buffers(const JobSpec& job, const StackProfile& stack, const std::optional<DType>& cast) {
   const ModelBehaviour model = stack.model(job.model.family);
   const RotaryBehaviour& rotary = model.rotary;
-  const auto width =
-      static_cast<std::int64_t>(static_cast<double>(job.model.head_dim) * job.model.partial_rotary_factor);
+  const std::int64_t width = rotary_width(job.model);
   const std::int64_t modules =
       (rotary.place == RotaryPlace::decoder ? rotary_tables(job.model, model.hands_on_both_rotaries) : 0) +
       (rotary.in_every_attention ? job.model.num_hidden_layers : 0);

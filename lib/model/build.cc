@@ -114,11 +114,10 @@ class Builder {
   std::unique_ptr<RotaryEmbedding> rotary(std::string name, bool slides = false) const {
     constexpr double kGemma3LocalTheta = 10000;
     const bool has_own_base = slides && spec_.family == Family::gemma3_text;
-    const RotaryShape shape{
-        .width = static_cast<std::int64_t>(static_cast<double>(spec_.head_dim) * spec_.partial_rotary_factor),
-        .positions = spec_.max_position_embeddings,
-        .theta = has_own_base ? kGemma3LocalTheta : spec_.rope_theta,
-        .scaling = slides ? RopeScaling{} : rope_scaling()};
+    const RotaryShape shape{.width = rotary_width(spec_),
+                            .positions = spec_.max_position_embeddings,
+                            .theta = has_own_base ? kGemma3LocalTheta : spec_.rope_theta,
+                            .scaling = slides ? RopeScaling{} : rope_scaling()};
     return std::make_unique<RotaryEmbedding>(std::move(name), shape, rotary_style(), options_.model_behaviour);
   }
 

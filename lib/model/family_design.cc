@@ -145,6 +145,10 @@ EmbeddingScale where_embedding_scales(Family family, bool by_itself) {
   return by_itself && where == EmbeddingScale::after_rotary ? EmbeddingScale::by_module : where;
 }
 
+std::int64_t rotary_width(const ModelSpec& spec) {
+  return static_cast<std::int64_t>(static_cast<double>(spec.head_dim) * spec.partial_rotary_factor);
+}
+
 std::int64_t rotary_tables(const ModelSpec& spec, bool always) {
   if (!design_of(spec.family).rotary_by_layer_type) return 1;
   if (always) return 2;

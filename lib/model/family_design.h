@@ -71,6 +71,9 @@ const FamilyDesign& design_of(Family family);
 /// Where the embedding is scaled; `by_itself`: by a version whose Gemma 2 does so in the module.
 EmbeddingScale where_embedding_scales(Family family, bool by_itself);
 
+/// How many numbers of a head are turned.
+std::int64_t rotary_width(const ModelSpec& spec);
+
 /// Sets of rotary tables that are made once a pass: 1, or 2 where full and sliding layers have their own. `always`:
 /// also those of a kind of layers that the model does not have (two modules, in transformers 4).
 std::int64_t rotary_tables(const ModelSpec& spec, bool always);
