@@ -29,10 +29,10 @@ std::vector<std::int64_t> on_host(Context& ctx, const Tensor& numbers) {
   return out;
 }
 
-/// As many rows to each rank and from it, one more for the first ones where they do not divide.
+/// To each rank and from it.
 RowCounts even_rows(std::int64_t rows, std::int64_t ranks) {
   RowCounts out{.received = rows, .from = {}, .to = {}};
-  for (std::int64_t rank = 0; rank < ranks; ++rank) out.to.push_back(rows / ranks + (rank < rows % ranks ? 1 : 0));
+  for (std::int64_t rank = 0; rank < ranks; ++rank) out.to.push_back(even_part(rows, ranks, rank));
   out.from = out.to;
   return out;
 }

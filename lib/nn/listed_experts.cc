@@ -24,10 +24,6 @@ ListedMoe::ListedMoe(std::string name, const RouterShape& shape, std::unique_ptr
   for (const auto& expert : experts_) add_child(*expert);
 }
 
-std::int64_t ListedMoe::rows_of(std::int64_t index, std::int64_t pairs) const {
-  return pairs / shape_.experts + (index < pairs % shape_.experts ? 1 : 0);
-}
-
 /// torch.greater(expert_mask.sum(dim=(-1, -2)), 0).nonzero()
 void ListedMoe::look_up_experts(Context& ctx, const Tensor& mask) const {
   const Tensor sums = empty(ctx, {shape_.experts}, DType::int64, Op::sum);
@@ -61,7 +57,7 @@ Tensor ListedMoe::forward(Context& ctx, const Tensor& input) {
     if (looks_up_) look_up_experts(ctx, mask);
     Tensor places, state, weighted;  // Python's names, which hold what the last expert left until they are given anew
     for (std::int64_t i = 0; i < shape_.experts; ++i) {
-      const std::int64_t rows = rows_of(i, pairs);
+      const std::int64_t rows = even_part(pairs, shape_.experts, i);
       {
         Tensor own;
         if (looks_up_) own = empty(ctx, {shape_.top_k, tokens}, DType::int64, Op::index);

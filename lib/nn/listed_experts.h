@@ -21,8 +21,6 @@ class ListedMoe final : public FeedForward {
   Tensor forward(Context& ctx, const Tensor& x) override;
 
  private:
-  /// Pairs of expert `index`, of all.
-  std::int64_t rows_of(std::int64_t index, std::int64_t pairs) const;
   void look_up_experts(Context& ctx, const Tensor& mask) const;
   void fill_places(Context& ctx, const Tensor& places, std::int64_t index, std::int64_t tokens) const;
 

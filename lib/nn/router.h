@@ -26,6 +26,12 @@ struct Routing {
   Tensor weights;  ///< [T, K]
 };
 
+/// Of `pairs` that are sent evenly, those of place `i` among `places`: as many as others get, the first ones one more
+/// where they do not divide.
+constexpr std::int64_t even_part(std::int64_t pairs, std::int64_t places, std::int64_t i) {
+  return pairs / places + (i < pairs % places ? 1 : 0);
+}
+
 /// softmax, topk and normalisation of logits [T, E], in float32; the weights are cast to `dtype` where one is given.
 Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape, std::optional<DType> dtype);
 
