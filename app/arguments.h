@@ -28,7 +28,7 @@ enum class ExportFormat : std::uint8_t {
   kubernetes,
   htcondor
 };
-enum class CheckpointFormat : std::uint8_t { plain, bnb_4bit, gptq, awq };
+enum class CheckpointFormat : std::uint8_t { plain, bnb_4bit, gptq, awq, mxfp4 };
 enum class EnvAction : std::uint8_t { create, list };
 
 }  // namespace qlp::app
@@ -53,11 +53,12 @@ inline constexpr std::array<EnumName<app::ExportFormat>, 8> kEnumNames<app::Expo
     {app::ExportFormat::htcondor, "htcondor"},
 }};
 template <>
-inline constexpr std::array<EnumName<app::CheckpointFormat>, 4> kEnumNames<app::CheckpointFormat>{{
+inline constexpr std::array<EnumName<app::CheckpointFormat>, 5> kEnumNames<app::CheckpointFormat>{{
     {app::CheckpointFormat::plain, "plain"},
     {app::CheckpointFormat::bnb_4bit, "bnb-4bit"},
     {app::CheckpointFormat::gptq, "gptq"},
     {app::CheckpointFormat::awq, "awq"},
+    {app::CheckpointFormat::mxfp4, "mxfp4"},
 }};
 template <>
 inline constexpr std::array<EnumName<app::EnvAction>, 2> kEnumNames<app::EnvAction>{{

@@ -48,7 +48,7 @@ CLI::App& add_command(CLI::App& root, SparseWeightsArguments& a) {
       ->check(one_of(kFloats))
       ->group("Output");
   add_choice<CheckpointFormat>(command, "--format", a.format,
-                               "How linear layers are stored: plain, bnb-4bit, gptq, awq [as the config says]")
+                               "How weights are stored: plain, bnb-4bit, gptq, awq, mxfp4 [as the config says]")
       ->type_name("FORMAT")
       ->group("Output");
   command.add_option("--group-size", a.group_size, "Inputs that share a scale in gptq and awq [128]")

@@ -44,16 +44,18 @@ Result<WeightFormat> chosen_format(const SparseWeightsArguments& arguments, cons
       const bool given = source.quantization && !source.quantization->eight_bit();
       return WeightFormat{FourBitWeights{given ? *source.quantization : usual}};
     }
+    case CheckpointFormat::mxfp4:
+      return WeightFormat{Mxfp4Format{}};
     case CheckpointFormat::plain:
       break;
   }
   return WeightFormat{PlainFormat{}};
 }
 
-/// A mixture has no agreed layout in packed formats.
+/// A mixture has no agreed layout in packed formats, but for the one that is for experts.
 Diagnostics check_format(const WeightFormat& format, const CheckpointSource& source, bool from_python) {
-  const bool plain = std::holds_alternative<PlainFormat>(format);
-  if (plain || from_python || !source.model || !source.model->experts) return {};
+  const bool known = std::holds_alternative<PlainFormat>(format) || std::holds_alternative<Mxfp4Format>(format);
+  if (known || from_python || !source.model || !source.model->experts) return {};
   return {refusal("mixture-of-packed-experts",
                   "experts in " + std::string(name_of(format)) +
                       " are not written: transformers 5 runs them as one stack, which the format does not know",

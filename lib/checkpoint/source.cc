@@ -118,6 +118,7 @@ Result<WeightFormat> stored_format(const CheckpointSource& source) {
     if (findings.has_errors()) return Unexpected{findings.take_errors()};
     return method == "gptq" ? WeightFormat{GptqFormat{spec}} : WeightFormat{AwqFormat{spec}};
   }
+  if (method == "mxfp4") return WeightFormat{Mxfp4Format{}};
   const ConfigFields whole(*source.config, findings);
   const auto four_bit = checkpoint_quantization(whole);
   if (four_bit && !findings.has_errors()) return WeightFormat{FourBitWeights{*four_bit}};

@@ -89,6 +89,28 @@ void add_awq(const StoredTensor& weight, const PackedSpec& spec, std::vector<Sto
   out.push_back({p.prefix + "scales", DType::float16, {p.groups, p.out}, false, ""});
 }
 
+constexpr std::int64_t kMxfp4Inputs = 32;  // that share a scale
+constexpr std::int64_t kMxfp4Bytes = 16;   // that they take
+
+/// transformers integrations/mxfp4.py, Mxfp4GptOssExperts (4.57, 5.24): [experts, out, in / 32, 16] and
+/// [experts, out, in / 32], of weights that are [experts, in, out] when they are not quantized.
+void add_mxfp4(const StoredTensor& weight, std::vector<StoredTensor>& out) {
+  const std::int64_t experts = weight.shape[0], in = weight.shape[1], rows = weight.shape[2];
+  out.push_back({weight.name + "_blocks", DType::uint8, {experts, rows, in / kMxfp4Inputs, kMxfp4Bytes}, false, ""});
+  out.push_back({weight.name + "_scales", DType::uint8, {experts, rows, in / kMxfp4Inputs}, false, ""});
+}
+
+bool is_stack_of_experts(const StoredTensor& tensor) {
+  return tensor.shape.rank() == 3 && tensor.name.find(".experts.") != std::string::npos;
+}
+
+Diagnostic cannot_pack_mxfp4(const StoredTensor& weight) {
+  return refusal("not-divisible",
+                 weight.name + " " + to_string(weight.shape) + " cannot be packed as mxfp4: blocks of " +
+                     std::to_string(kMxfp4Inputs) + " inputs must divide it",
+                 "", "another --format");
+}
+
 Diagnostic cannot_pack(const StoredTensor& weight, const PackedSpec& spec, std::string_view format) {
   return refusal("not-divisible",
                  weight.name + " " + to_string(weight.shape) + " cannot be packed as " + std::string(format) +
@@ -109,7 +131,7 @@ Json packed_config(std::string_view method, const PackedSpec& spec) {
 }  // namespace
 
 std::string_view name_of(const WeightFormat& format) {
-  constexpr std::array<std::string_view, 4> kNames{"plain", "bnb-4bit", "gptq", "awq"};
+  constexpr std::array<std::string_view, 5> kNames{"plain", "bnb-4bit", "gptq", "awq", "mxfp4"};
   return kNames[format.index()];
 }
 
@@ -119,11 +141,12 @@ Result<std::vector<StoredTensor>> quantized(std::vector<StoredTensor> tensors, c
                                              [](const AwqFormat& f) -> const PackedSpec* { return &f; },
                                              [](const auto&) -> const PackedSpec* { return nullptr; }},
                                   format);
+  const bool experts = std::holds_alternative<Mxfp4Format>(format);
   std::vector<StoredTensor> out;
   Diagnostics refusals;
   bool any = false;
   for (StoredTensor& tensor : tensors) {
-    if (!tensor.linear) {
+    if (!(experts ? is_stack_of_experts(tensor) : tensor.linear)) {
       out.push_back(std::move(tensor));
       continue;
     }
@@ -132,15 +155,22 @@ Result<std::vector<StoredTensor>> quantized(std::vector<StoredTensor> tensors, c
       refusals.push_back(cannot_pack(tensor, *packed, name_of(format)));
       continue;
     }
+    if (experts && tensor.shape[1] % kMxfp4Inputs != 0) {
+      refusals.push_back(cannot_pack_mxfp4(tensor));
+      continue;
+    }
     std::visit(Overloaded{[](const PlainFormat&) {},
                           [&](const FourBitWeights& f) { add_four_bit(tensor, f.quantization, out); },
                           [&](const GptqFormat& f) { add_gptq(tensor, f, out); },
-                          [&](const AwqFormat& f) { add_awq(tensor, f, out); }},
+                          [&](const AwqFormat& f) { add_awq(tensor, f, out); },
+                          [&](const Mxfp4Format&) { add_mxfp4(tensor, out); }},
                format);
   }
   if (!any)
-    refusals.push_back(
-        refusal("nothing-to-quantize", "the model has no linear layer that could be quantized", "", "--format plain"));
+    refusals.push_back(refusal(
+        "nothing-to-quantize",
+        std::string("the model has no ") + (experts ? "stack of experts" : "linear layer") + " that could be quantized",
+        "", "--format plain"));
   if (!refusals.empty()) return Unexpected{std::move(refusals)};
   return out;
 }
@@ -176,6 +206,12 @@ std::string quantization_config(const WeightFormat& format) {
                    Json json = packed_config("awq", f);
                    json.update({{"zero_point", true}, {"version", "gemm"}, {"modules_to_not_convert", nullptr}});
                    return json.dump();
+                 },
+                 // openai/gpt-oss-20b's config.json
+                 [](const Mxfp4Format&) {
+                   const std::vector<std::string> kept{"model.layers.*.self_attn", "model.layers.*.mlp.router",
+                                                       "model.embed_tokens", "lm_head"};
+                   return Json{{"quant_method", "mxfp4"}, {"modules_to_not_convert", kept}}.dump();
                  }},
       format);
 }

@@ -25,15 +25,17 @@ struct PackedSpec {
 };
 struct GptqFormat : PackedSpec {};
 struct AwqFormat : PackedSpec {};
+/// Two 4-bit floats a byte and a scale for every 32 inputs, of stacks of experts alone: gpt-oss.
+struct Mxfp4Format {};
 
-using WeightFormat = std::variant<PlainFormat, FourBitWeights, GptqFormat, AwqFormat>;
+using WeightFormat = std::variant<PlainFormat, FourBitWeights, GptqFormat, AwqFormat, Mxfp4Format>;
 
 /// "bnb-4bit"
 std::string_view name_of(const WeightFormat& format);
 
-/// The tensors with every linear weight in the format. What a loader reads on the host holds its real values: the
-/// quant_state of bitsandbytes (JSON), its code tables, the g_idx of GPTQ; all else is zeros. Errors:
-/// "not-divisible" for layers that the format cannot pack, "nothing-to-quantize".
+/// The tensors with every weight that the format is for in it: of linear layers, or of stacks of experts. What a loader
+/// reads on the host holds its real values: the quant_state of bitsandbytes (JSON), its code tables, the g_idx of GPTQ;
+/// all else is zeros. Errors: "not-divisible" for layers that the format cannot pack, "nothing-to-quantize".
 Result<std::vector<StoredTensor>> quantized(std::vector<StoredTensor> tensors, const WeightFormat& format);
 
 /// The quantization_config of the model's config.json, as JSON; empty for plain weights.

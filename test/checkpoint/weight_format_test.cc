@@ -72,6 +72,23 @@ TEST_CASE("checkpoint/weight_format: GPTQ packs along inputs and says each input
   CHECK(awq.size() == 4);
 }
 
+TEST_CASE("checkpoint/weight_format: MXFP4 packs stacks of experts and leaves linear layers and biases as they are") {
+  auto tensors = layer();
+  const std::string experts = "model.layers.0.mlp.experts.";
+  tensors.push_back({experts + "gate_up_proj", DType::bfloat16, {4, 64, 96}, false, ""});
+  tensors.push_back({experts + "gate_up_proj_bias", DType::bfloat16, {4, 96}, false, ""});
+  const auto packed = *quantized(tensors, Mxfp4Format{});
+  CHECK(packed.size() == 5);
+  CHECK(layout(packed, experts + "gate_up_proj_blocks") == Layout{DType::uint8, {4, 96, 2, 16}, false});
+  CHECK(layout(packed, experts + "gate_up_proj_scales") == Layout{DType::uint8, {4, 96, 2}, false});
+  CHECK(layout(packed, experts + "gate_up_proj_bias") == Layout{DType::bfloat16, {4, 96}, false});
+  CHECK(layout(packed, "q.weight") == Layout{DType::bfloat16, {256, 512}, false});
+  const auto odd = quantized({{experts + "down_proj", DType::bfloat16, {4, 40, 8}, false, ""}}, Mxfp4Format{});
+  REQUIRE_FALSE(odd);
+  CHECK(odd.error().front().code == "not-divisible");
+  CHECK(quantized(layer(), Mxfp4Format{}).error().front().code == "nothing-to-quantize");
+}
+
 TEST_CASE("checkpoint/weight_format: what cannot be packed is refused by name") {
   const auto odd = quantized(layer(256, 500), GptqFormat{});
   REQUIRE_FALSE(odd);
@@ -90,4 +107,5 @@ TEST_CASE("checkpoint/weight_format: config.json says the format in the words of
   CHECK(bnb["load_in_4bit"] == true);
   CHECK(nlohmann::json::parse(quantization_config(GptqFormat{{.group_size = 64}}))["group_size"] == 64);
   CHECK(nlohmann::json::parse(quantization_config(AwqFormat{}))["version"] == "gemm");
+  CHECK(nlohmann::json::parse(quantization_config(Mxfp4Format{}))["quant_method"] == "mxfp4");
 }
