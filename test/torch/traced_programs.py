@@ -172,6 +172,9 @@ class TracedPrograms(unittest.TestCase):
         peak = int(self.stderr.split("\npeak ")[-1].split()[0])
         self.assertEqual(report["ranks"][0]["peak"]["allocated_bytes"], peak)
 
+    def test_recurrent_layers(self):
+        self.assertEqual(self.ran([], "recurrent.py")["unimplemented"], [])
+
     def test_torch_compile(self):
         phases = self.phases(self.ran([], "compiled.py"))
         self.assertEqual(len([name for name in phases if name.endswith(".backward")]), 3)

@@ -19,6 +19,7 @@ from .values import LARGEST, Uniform, Values
 
 aten = torch.ops.aten
 _PATIENCE = 2000  # truths that a line gets in one phase before it counts as a loop that only a false ends
+_PATIENCE_FOR_SHARES = 100  # what tends to 1 (similarities, accuracies) is as large as it has to be after so many
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 
@@ -30,7 +31,7 @@ class Answers:
         self._values = Values()
         self._operations = Operations(self._values, self._compare)
         self._reads = 0
-        self._asked = {}  # place -> how often for a truth, since the phase began
+        self._asked = {}  # place -> how often, since the phase began
         self._given = {}  # (kind, operation, place) -> [first answer, count]
 
     def install(self, plays_rank):
@@ -139,19 +140,21 @@ class Answers:
             return complex(self._answer("float", operation, 0.01))
         return int(self._answer("int", operation, 1))
 
-    def _compare(self, operation, value):
-        if (value or operation == "eq") and self._in_loop():
-            value = not value
+    def _compare(self, operation, value, number):
+        share = not value and operation in ("gt", "ge") and 0.5 <= number < 1
+        if value or operation == "eq" or share:
+            if self._in_loop(_PATIENCE_FOR_SHARES if share else _PATIENCE):
+                value = not value
         return self._answer("compare", operation, value)
 
     def phase_over(self, _name):
         self._asked.clear()
 
-    def _in_loop(self):
+    def _in_loop(self, patience=_PATIENCE):
         """Whether the program waits there for another answer, as one does that draws numbers until all are right."""
         place = _place()
         self._asked[place] = self._asked.get(place, 0) + 1
-        return self._asked[place] > _PATIENCE
+        return self._asked[place] > patience
 
     def _answer(self, kind, operation, usual):
         place, file_line = _place()

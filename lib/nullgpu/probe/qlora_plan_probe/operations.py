@@ -52,7 +52,8 @@ _DRAWN = ("random_", "random_.to", "random_.from", "bernoulli_.float", "bernoull
 
 class Operations:
     def __init__(self, values, suppose):
-        """`suppose(operation, value)`: what a comparison of values that nobody computed comes to."""
+        """`suppose(operation, value, number)`: what a comparison of values that nobody computed with a number comes to,
+        `value` by the rule."""
         self._values = values
         self._suppose = suppose
         self._library = None
@@ -147,6 +148,17 @@ class Operations:
         arguments = [known(argument) for argument in arguments]
         return None if unknown else operation(*arguments, **options)
 
+    def _written(self, operation, arguments, options):
+        """What is in the first tensor after the operation has written to it: known if it was before, or if nothing of
+        it is left, as in an inverse permutation."""
+        value = self._on_host(operation, arguments, options)
+        first, *others = arguments
+        if value is not None or self._values.whole(first) is not None:
+            return value
+        one, other = (self._on_host(operation, (made.full(first.shape, fill, dtype=first.dtype), *others), options)
+                      for fill in (0, 1))
+        return one if one is not None and torch.equal(one, other) else None
+
     def _absorbed(self, name, operands):
         """What the operation comes to where one operand alone decides it, else None."""
         absorbing = _ABSORBING.get(name)
@@ -212,10 +224,11 @@ class Operations:
     def _in_place(self, packet, overload, out_overload):
         functional = getattr(aten, packet.__name__.rstrip("_"))
         operation, variant = getattr(functional, overload), _Variant(functional, out_overload)
+        work_out = self._written if functional is aten.scatter else self._on_host
 
         def run(tensor, *others, **options):
             arguments = variant.operands((tensor, *others))
-            value = self._on_host(operation, arguments, options) if is_small(tensor) else None
+            value = work_out(operation, arguments, options) if is_small(tensor) else None
             if value is None and not tensor.is_floating_point() and not tensor.is_complex():
                 value = self._absorbed(functional.__name__, arguments)
             variant(*arguments, **options, out=tensor)
@@ -252,7 +265,7 @@ class Operations:
         if left.dtype is torch.bool:
             return None
         value = bool(getattr(aten, name).Scalar(typical, right))
-        return Uniform(bool(self._suppose(name, value)))
+        return Uniform(bool(self._suppose(name, value, right)))
 
     def _reduction(self, packet, overload, out_overload):
         operation, variant = getattr(packet, overload), _Variant(packet, out_overload)
@@ -301,7 +314,7 @@ class Operations:
         number = value.to(tensor.dtype) if isinstance(value, torch.Tensor) else made.tensor(value, dtype=tensor.dtype)
         known = None
         if is_small(tensor):
-            known = self._on_host(lambda x, m, v: x.masked_fill(m, v.to(x.dtype)), (tensor, mask, number), {})
+            known = self._written(lambda x, m, v: x.masked_fill(m, v.to(x.dtype)), (tensor, mask, number), {})
         aten.where.self_out(mask, number, tensor, out=tensor)
         self._values.put(tensor, known)
         return tensor
@@ -309,7 +322,7 @@ class Operations:
     def _index_put(self, tensor, indices, values, accumulate=False):
         known = None
         if is_small(tensor):
-            known = self._on_host(lambda x, i, v: x.index_put(tuple(i), v, accumulate), (tensor, indices, values), {})
+            known = self._written(lambda x, i, v: x.index_put(tuple(i), v, accumulate), (tensor, indices, values), {})
         composite(aten.index_put_.default, tensor, indices, values, accumulate)
         self._values.put(tensor, known)
         return tensor
