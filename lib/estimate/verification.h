@@ -103,6 +103,8 @@ struct RankVerification {
   std::optional<ComparedPeak> peak;    ///< where what is alive was found too
   std::vector<double> losses;          ///< of the micro steps of this rank
   std::vector<double> gradient_norms;  ///< of the optimizer steps, before clipping; empty without clipping
+  /// Optimizer steps, counted from 1, in which a gradient had overflowed: nothing was updated, and no state was made.
+  std::vector<std::int64_t> skipped_steps;
 };
 
 /// How far a judged figure may be off: so many bytes, and such a share of the prediction.

@@ -56,6 +56,7 @@ Json rank_json(const RankVerification& rank) {
   if (rank.peak) out["peak"] = peak_json(*rank.peak);
   out["losses"] = numbers_json(rank.losses);
   if (!rank.gradient_norms.empty()) out["gradient_norms"] = numbers_json(rank.gradient_norms);
+  if (!rank.skipped_steps.empty()) out["skipped_steps"] = rank.skipped_steps;
   return out;
 }
 

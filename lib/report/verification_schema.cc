@@ -98,7 +98,12 @@ std::string_view verification_schema() {
                 }
               },
               "losses": {"$ref": "#/$defs/numbers", "description": "of its steps; none on the null GPU, which computes nothing"},
-              "gradient_norms": {"$ref": "#/$defs/numbers", "description": "before clipping, of its optimizer steps"}
+              "gradient_norms": {"$ref": "#/$defs/numbers", "description": "before clipping, of its optimizer steps"},
+              "skipped_steps": {
+                "type": "array",
+                "items": {"type": "integer", "minimum": 1},
+                "description": "optimizer steps in which a gradient had overflowed in float16: nothing was updated, and no optimizer state was made"
+              }
             }
           }
         }

@@ -162,6 +162,19 @@ std::string tolerance_text(const Tolerance& tolerance) {
   return (tolerance.bytes > Bytes{} ? exact_size(tolerance.bytes) + " and " : "") + exact_percent(tolerance.share);
 }
 
+/// Steps that the scaler of a loss in float16 left out: until one is taken, there is no optimizer state.
+std::string skipped_text(const Verification& v) {
+  const auto rank = std::ranges::find_if(v.ranks, [](const RankVerification& r) { return !r.skipped_steps.empty(); });
+  if (rank == v.ranks.end()) return "";
+  std::string steps;
+  for (const std::int64_t step : rank->skipped_steps) steps += (steps.empty() ? "" : ", ") + std::to_string(step);
+  const bool all = static_cast<std::int64_t>(rank->skipped_steps.size()) == v.steps;
+  return "skipped steps: " + steps + " of " + std::to_string(v.steps) +
+         ": a gradient overflowed in float16, which halves the scale of the loss and updates nothing" +
+         (all ? "; the optimizer has made no state, as the prediction has: more --steps reach one that is taken" : "") +
+         "\n";
+}
+
 std::string verdict_text(const Verification& v, bool colors) {
   const std::string_view verdict = verdict_of(v);
   if (v.interrupted) return colored("interrupted", Color::bad, colors) + "\n";
@@ -214,7 +227,7 @@ std::string verification_text(const Verification& v, const VerificationTextOptio
     for (const RankVerification& rank : v.ranks)
       if (rank.end != RankEnd::finished) out += failure_text(rank);
   }
-  return out + "\n" + verdict_text(v, options.colors);
+  return out + "\n" + skipped_text(v) + verdict_text(v, options.colors);
 }
 
 }  // namespace qlp

@@ -54,6 +54,8 @@ class ShardingRuntime {
   virtual void backward(Context&, const Tensor& /*loss*/, Optimizer&) {}
   /// The norm of the gradients in the last step that backward() has made, before clipping; 0 on the dry device.
   virtual double grad_norm(Context&) const { return 0; }
+  /// Whether that step was left out, as a gradient had overflowed.
+  virtual bool skipped() const { return false; }
   /// Clips the gradients of `parameters` to `max_norm` and gives their norm.
   virtual Tensor clip_grad_norm(Context& ctx, const std::vector<Tensor>& parameters, double max_norm);
   /// The axes of the mesh of data parallelism over which each rank has a part of the gradients of parameters that are

@@ -20,6 +20,7 @@ class ZeroRuntime final : public ZeroEngine {
   void save_training_state(Context& ctx, CausalLm& model, Optimizer& optimizer,
                            const TrainingStateRequest& request) override;
   double grad_norm(Context& ctx) const override { return optimizer_->grad_norm(ctx); }
+  bool skipped() const override { return optimizer_->skipped(); }
 
  private:
   double loss_scale() const override { return optimizer_->loss_scale(); }

@@ -30,6 +30,7 @@ class Zero3Runtime final : public ZeroEngine, public ParameterCutter {
   /// The master weights of the sub groups.
   std::vector<TrainedTensor> trained(CausalLm&) override { return optimizer_->trained(); }
   double grad_norm(Context& ctx) const override { return optimizer_->grad_norm(ctx); }
+  bool skipped() const override { return optimizer_->skipped(); }
 
  private:
   void cut(Context& ctx, Parameter& parameter);

@@ -23,6 +23,7 @@ class Zero3Optimizer {
   std::vector<TrainedTensor> trained() const;
   Zero3Gradients& gradients() { return *gradients_; }
   double loss_scale() const { return loss_scale_.value(); }
+  bool skipped() const { return loss_scale_.overflowed(); }
   double grad_norm(Context& ctx) const {
     return norm_.defined() ? item(ctx, norm_) : scaled_host_norm_ / loss_scale_of_norm_;
   }

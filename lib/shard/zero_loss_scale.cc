@@ -18,6 +18,7 @@ ZeroLossScale::ZeroLossScale(const LossScaleOptions& options)
 
 /// DynamicLossScaler.update_scale
 void ZeroLossScale::update(bool overflow) {
+  overflowed_ = overflow;
   if (options_.loss_scale > 0) return;
   if (overflow) {
     if (options_.hysteresis == 1 || overflows_left_ == 1) {

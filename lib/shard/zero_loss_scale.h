@@ -29,12 +29,15 @@ class ZeroLossScale {
   explicit ZeroLossScale(const LossScaleOptions& options);
 
   double value() const { return value_; }
+  /// In the last step.
+  bool overflowed() const { return overflowed_; }
   /// After each step. Throws TrainingStopped where the scale cannot shrink any more, as DeepSpeed does.
   void update(bool overflow);
 
  private:
   LossScaleOptions options_{.loss_scale = 1};
   double value_ = 1;
+  bool overflowed_ = false;
   std::int64_t step_ = 0, last_overflow_ = -1, overflows_left_ = 0;
 };
 

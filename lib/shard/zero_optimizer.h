@@ -22,6 +22,7 @@ class ZeroOptimizer {
   const std::vector<std::unique_ptr<ZeroGroup>>& groups() const { return groups_; }
   ZeroGradients& gradients() { return *gradients_; }
   double loss_scale() const { return loss_scale_.value(); }
+  bool skipped() const { return loss_scale_.overflowed(); }
   double grad_norm(Context& ctx) const { return global_norm_.defined() ? item(ctx, global_norm_) : host_norm_; }
   /// Norm, clipping and the optimizer's step, group by group; then the parameters are gathered in place. Where a
   /// gradient has overflowed nothing of that.

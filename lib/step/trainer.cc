@@ -234,7 +234,8 @@ void Trainer::micro_step(Context& ctx, std::int64_t micro, bool sync) {
   if (ctx.kernels(loss)) numbers_.back().loss += item(ctx, loss) * weight;
   if (runtime_.steps_in_backward()) {
     runtime_.backward(ctx, loss, *optimizer_);
-    if (ctx.kernels(loss)) numbers_.back().grad_norm = runtime_.grad_norm(ctx);
+    if (ctx.kernels(loss))
+      numbers_.back().grad_norm = runtime_.grad_norm(ctx), numbers_.back().skipped = runtime_.skipped();
   } else {
     const Tensor share = scale(ctx, loss, weight, Op::div);  // of the accumulation steps, in accelerator.backward
     const Tensor scaled = scaler_ ? scaler_->scale(ctx, share) : share;
@@ -396,7 +397,10 @@ void Trainer::optimizer_step(Context& ctx) {
     grad_norm_ = clip_grad_norm(ctx, options_.max_grad_norm > 0 ? options_.max_grad_norm : kNoLimit);
     if (ctx.kernels(grad_norm_)) numbers_.back().grad_norm = item(ctx, grad_norm_);
   }
-  if (!scaler_ || !scaler_->found_inf(ctx)) {
+  const bool skipped = scaler_ && scaler_->found_inf(ctx);
+  if (skipped) {
+    numbers_.back().skipped = true;
+  } else {
     // Offloaded parameters are updated on the host.
     const bool on_host = !trained_.empty() && trained_.front().on_host();
     const Scoped place(ctx.place, on_host ? Place::host : Place::device);

@@ -76,6 +76,7 @@ struct TrainerOptions {
 struct StepNumbers {
   double loss = 0;       ///< of its micro steps together, over the label tokens of all ranks times their number
   double grad_norm = 0;  ///< of all ranks, before clipping; 0 where none is worked out
+  bool skipped = false;  ///< a gradient has overflowed, and nothing was updated
 };
 
 class Trainer {

@@ -12,6 +12,7 @@ RankMeasurement measurement_of(const DryRun& run, std::int64_t rank) {
   for (const StepNumbers& step : run.steps) {
     out.losses.push_back(step.loss);
     out.gradient_norms.push_back(step.grad_norm);
+    if (step.skipped) out.skipped_steps.push_back(static_cast<std::int64_t>(out.losses.size()));
   }
   return out;
 }

@@ -23,6 +23,7 @@ RankVerification verification_of_rank(const RankRecord& record, const RankPredic
   if (request.device == VerifyDevice::null) return out;  // which computes nothing: its numbers are none
   out.losses = measured.losses;
   out.gradient_norms = measured.gradient_norms;
+  out.skipped_steps = measured.skipped_steps;
   return out;
 }
 

@@ -55,6 +55,7 @@ struct RankMeasurement {
   Bytes managed_state;  ///< of the optimizer, in memory that CUDA moves between GPU and host
   std::vector<double> losses;
   std::vector<double> gradient_norms;
+  std::vector<std::int64_t> skipped_steps;  ///< counted from 1: a gradient had overflowed, nothing was updated
   friend bool operator==(const RankMeasurement&, const RankMeasurement&) = default;
 };
 

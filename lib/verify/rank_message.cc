@@ -93,6 +93,7 @@ Json json_of(const RankMeasurement& measured) {
   };
   out["losses"] = texts(measured.losses);
   out["gradient_norms"] = texts(measured.gradient_norms);
+  out["skipped_steps"] = measured.skipped_steps;
   return out;
 }
 
@@ -127,6 +128,7 @@ RankMeasurement measurement_of(const Json& json) {
   };
   out.losses = numbers(json.at("losses"));
   out.gradient_norms = numbers(json.at("gradient_norms"));
+  out.skipped_steps = json.at("skipped_steps").get<std::vector<std::int64_t>>();
   return out;
 }
 

@@ -57,6 +57,14 @@ TEST_CASE("report/verification_json: what is alive at the peak, where the librar
   CHECK_FALSE(peak["tensors"][0].contains("predicted_as"));
 }
 
+TEST_CASE("report/verification_json: steps that were skipped are named where there are some") {
+  Verification v = sample_verification();
+  v.ranks[1].skipped_steps = {1, 2};
+  const Json json = checked(v);
+  CHECK_FALSE(json["ranks"][0].contains("skipped_steps"));
+  CHECK(json["ranks"][1]["skipped_steps"] == Json({1, 2}));
+}
+
 TEST_CASE("report/verification_json: failures, emulation and losses that are no numbers are as the schema says") {
   Verification v = sample_verification();
   v.ranks[0].end = RankEnd::hung;

@@ -31,6 +31,16 @@ TEST_CASE("report/verification_text: what is outside the tolerance is told, and 
   CHECK(has(verification_text(v), "outside tolerance (0B of allocated): a loss is no number"));
 }
 
+TEST_CASE("report/verification_text: steps that were skipped are counted, and why no state was made") {
+  Verification v = sample_verification();
+  v.ranks[0].skipped_steps = v.ranks[1].skipped_steps = {1};
+  CHECK(has(verification_text(v), "skipped steps: 1 of 2: a gradient overflowed in float16"));
+  CHECK_FALSE(has(verification_text(v), "more --steps"));
+  v.ranks[0].skipped_steps = {1, 2};
+  CHECK(has(verification_text(v), "skipped steps: 1, 2 of 2"));
+  CHECK(has(verification_text(v), "more --steps"));
+}
+
 TEST_CASE("report/verification_text: a run that failed tells each rank's last state and words") {
   Verification v = sample_verification();
   for (RankVerification& rank : v.ranks) rank.figures.clear(), rank.losses.clear();

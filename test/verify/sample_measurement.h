@@ -28,6 +28,7 @@ inline RankMeasurement sample_measurement() {
   out.communicators = {{.ranks = 2, .ranks_per_node = 2, .all_reduce = true, .bytes = Bytes{484 << 20}}};
   out.losses = {6.5, 6.25};
   out.gradient_norms = {1.5};
+  out.skipped_steps = {1};
   return out;
 }
 
