@@ -59,6 +59,8 @@ void read_targets(MapReader& map, std::optional<Family> family, AdapterSpec& spe
       map.refuse("target_modules", "bad-pattern", "not a regular expression that is supported: " + *error);
   } else if (node) {
     spec.target_modules = map.words("target_modules").value_or(std::vector<std::string>{});
+    for (std::string& name : spec.target_modules)
+      if (is_all_linear(name)) name = "all-linear", spec.all_linear = true;
     if (node->kind == NodeKind::sequence && node->items.empty() && spec.target_parameters.empty())
       map.refuse("target_modules", "bad-value", "an empty list: name at least one module");
   } else if (family && !row_of(*family).peft_has_targets) {
@@ -109,7 +111,7 @@ void read_limits(MapReader& map, AdapterSpec& spec) {
   for (const std::string& pattern : spec.layers_pattern)
     if (const auto error = error_in_pattern(pattern))
       map.refuse("layers_pattern", "bad-pattern", "not a regular expression that is supported: " + *error);
-  const bool one_text = spec.all_linear || !spec.target_pattern.empty();
+  const bool one_text = spec.target_modules.empty() && (spec.all_linear || !spec.target_pattern.empty());
   for (const std::string_view key : {"layers_to_transform", "layers_pattern"})
     if (one_text && map.has(key))
       map.refuse(key, "bad-value", "PEFT: '" + std::string(key) + "' cannot be used when 'target_modules' is a str",

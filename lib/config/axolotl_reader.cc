@@ -153,9 +153,10 @@ void read_adapter(ForeignFile& file) {
   file.copy("lora_rank_pattern", "adapter", "rank_pattern");
   file.copy("lora_alpha_pattern", "adapter", "alpha_pattern");
   file.copy("peft_autocast_adapter_dtype", "adapter", "autocast_adapter_dtype");
-  if (file.is_on("lora_target_linear")) {
-    file.map().take("lora_target_modules");
-    file.say("lora_target_linear", "adapter", "target_modules", "all-linear");
+  if (file.is_on("lora_target_linear")) {  // their names, beside those that are listed (loaders/adapter.py, 0.12)
+    auto names = file.map().word_or_words("lora_target_modules").value_or(std::vector<std::string>{});
+    names.insert(names.begin(), "all-linear");
+    file.say_list("lora_target_linear", "adapter", "target_modules", names);
   } else {
     file.copy("lora_target_modules", "adapter", "target_modules");
   }

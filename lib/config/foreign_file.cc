@@ -67,18 +67,24 @@ void ForeignFile::name_model(std::string_view key) {
                             "--model FILE gives its own config.json");
 }
 
+void ForeignFile::say_list(std::string_view key, std::string_view section, std::string_view ours,
+                           const std::vector<std::string>& words) {
+  TextNode list;
+  list.kind = NodeKind::sequence, list.position = map_.place_of(key).position;
+  for (const std::string& word : words) list.items.push_back(scalar(word, list.position));
+  job_.set(section, ours, std::make_shared<TextNode>(std::move(list)));
+}
+
 void ForeignFile::copy_list(std::string_view key, std::string_view section, std::string_view ours) {
   const auto text = map_.text(key);
   if (!text) return;
-  TextNode list;
-  list.kind = NodeKind::sequence, list.position = map_.place_of(key).position;
+  std::vector<std::string> words;
   for (std::string_view rest = *text; !rest.empty();) {
     const auto end = std::min(rest.find(','), rest.size());
-    if (const auto word = trimmed(rest.substr(0, end)); !word.empty())
-      list.items.push_back(scalar(word, list.position));
+    if (const auto word = trimmed(rest.substr(0, end)); !word.empty()) words.emplace_back(word);
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  job_.set(section, ours, std::make_shared<TextNode>(std::move(list)));
+  say_list(key, section, ours, words);
 }
 
 void ForeignFile::refuse(std::string_view key, const std::string& reason) {

@@ -45,6 +45,9 @@ class ForeignFile {
   void by_default(std::string_view key, std::string_view section, std::string_view ours, std::string_view word);
   /// The model under `key`: a folder or file beside this one, or a name of the Hub that the catalogue knows.
   void name_model(std::string_view key);
+  /// A list under ours, said by `key`.
+  void say_list(std::string_view key, std::string_view section, std::string_view ours,
+                const std::vector<std::string>& words);
   /// A text of names with commas between, as a list.
   void copy_list(std::string_view key, std::string_view section, std::string_view ours);
 

@@ -123,9 +123,9 @@ std::string adapter_text(const AdapterSpec& a) {
   lines.add("lora_dropout", a.lora_dropout);
   lines.add("use_dora", a.use_dora);
   lines.add("use_rslora", a.use_rslora);
-  lines.raw("target_modules", a.all_linear                ? "all-linear"
-                              : !a.target_pattern.empty() ? yaml_text(a.target_pattern)
-                                                          : yaml_list(a.target_modules));
+  lines.raw("target_modules", !a.target_pattern.empty()                  ? yaml_text(a.target_pattern)
+                              : a.all_linear && a.target_modules.empty() ? "all-linear"
+                                                                         : yaml_list(a.target_modules));
   if (!a.exclude_pattern.empty()) lines.raw("exclude_modules", yaml_text(a.exclude_pattern));
   if (!a.exclude_modules.empty()) lines.raw("exclude_modules", yaml_list(a.exclude_modules));
   if (!a.layers_to_transform.empty()) lines.raw("layers_to_transform", numbers_text(a.layers_to_transform));

@@ -92,7 +92,8 @@ Diagnostics adapter_warnings(const JobSpec& job) {
   };
   std::vector<std::string> targetable = names.linear;
   targetable.emplace_back("model.embed_tokens");
-  const auto targets = unmatched(adapter.target_modules, targetable, ends_module);
+  auto targets = unmatched(adapter.target_modules, targetable, ends_module);
+  std::erase(targets, "all-linear");
   if (targets.size() < adapter.target_modules.size())
     warn(targets, "linear layer", "target_modules", "linear layers are " + last_parts(names.linear));
   warn(unmatched(adapter.exclude_modules, names.all, ends_module), "module", "exclude_modules", "");

@@ -21,8 +21,8 @@ struct AdapterSpec {
   double lora_dropout = 0.0;
   bool use_dora = false;
   bool use_rslora = false;
-  bool all_linear = false;                   ///< target_modules: all-linear
-  std::vector<std::string> target_modules;   ///< names; empty with all_linear
+  bool all_linear = false;                   ///< target_modules: all-linear, or a list with that in it
+  std::vector<std::string> target_modules;   ///< the list; empty where it is one text
   std::string target_pattern;                ///< target_modules as one text: a regex on the whole name; else empty
   std::vector<std::string> exclude_modules;  ///< names of modules that get none all the same
   std::string exclude_pattern;               ///< exclude_modules as one text: a regex on the whole name; else empty

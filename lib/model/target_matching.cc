@@ -49,8 +49,9 @@ bool excluded(const AdapterSpec& adapter, std::string_view name) {
   });
 }
 
-bool targeted(const AdapterSpec& adapter, std::string_view name, bool is_head) {
-  if (adapter.all_linear) return !is_head;
+/// `plain`: a linear layer, and not the head.
+bool targeted(const AdapterSpec& adapter, std::string_view name, bool plain) {
+  if (adapter.all_linear && plain) return true;
   if (!adapter.target_pattern.empty()) return matches_pattern(adapter.target_pattern, name);
   return ends_with_any(name, adapter.target_modules);
 }
@@ -58,7 +59,7 @@ bool targeted(const AdapterSpec& adapter, std::string_view name, bool is_head) {
 /// layers_to_transform looks at the first number of a name that stands behind another part than the first. Names that
 /// are given in full are taken as they are, as all-linear's are from 0.15 on; patterns name layers themselves.
 bool on_chosen_layer(const AdapterSpec& adapter, std::string_view name) {
-  if (adapter.layers_to_transform.empty() || adapter.all_linear || !adapter.target_pattern.empty()) return true;
+  if (adapter.layers_to_transform.empty() || adapter.target_modules.empty()) return true;
   if (std::ranges::find(adapter.target_modules, name) != adapter.target_modules.end()) return true;
   const std::string list =
       adapter.layers_pattern.empty() ? "[^.]*" : "(?:" + join_patterns(adapter.layers_pattern) + ")";
@@ -82,12 +83,10 @@ bool matches_pattern(const std::string& pattern, std::string_view name) {
 }
 
 bool is_target(const AdapterSpec& adapter, std::string_view name, bool is_head) {
-  return targeted(adapter, name, is_head) && !excluded(adapter, name) && on_chosen_layer(adapter, name);
+  return targeted(adapter, name, !is_head) && !excluded(adapter, name) && on_chosen_layer(adapter, name);
 }
 
-bool adapts_embedding(const AdapterSpec& adapter) {
-  return !adapter.all_linear && is_target(adapter, "model.embed_tokens", false);
-}
+bool adapts_embedding(const AdapterSpec& adapter) { return is_target(adapter, "model.embed_tokens", true); }
 
 bool is_saved_module(const AdapterSpec& adapter, std::string_view name) {
   return std::any_of(adapter.modules_to_save.begin(), adapter.modules_to_save.end(),
@@ -105,7 +104,7 @@ double scaling_for(const AdapterSpec& adapter, std::string_view name) {
 
 ExpertAdapters expert_adapters(const AdapterSpec& adapter, const std::string& mixture, const ExpertNames& names) {
   const auto by_old_name = [&](std::string_view leaf) {
-    return targeted(adapter, mixture + ".experts." + std::string(leaf), false);
+    return targeted(adapter, mixture + ".experts." + std::string(leaf), true);
   };
   const auto by_name = [&](const std::string& name) { return ends_with_any(name, adapter.target_parameters); };
   const std::string gate_up = mixture + ".experts.gate_up_proj", down = mixture + ".experts.down_proj";

@@ -18,8 +18,9 @@ std::optional<std::string> error_in_pattern(const std::string& pattern);
 bool matches_pattern(const std::string& pattern, std::string_view name);
 
 /// True if the module of this full name is adapted, were it a linear layer or an embedding. `all-linear` is every
-/// linear layer but the head; a list matches whole names or their last parts, on the chosen layers only; one text is a
-/// regular expression on the full name. What is excluded, or trained as a copy, is not.
+/// linear layer but the head; a list matches whole names or their last parts (all-linear in it those of all such
+/// layers), on the chosen layers only; one text is a regular expression on the full name. What is excluded, or trained
+/// as a copy, is not.
 bool is_target(const AdapterSpec& adapter, std::string_view name, bool is_head);
 /// The same for the embedding, which `all-linear` leaves out.
 bool adapts_embedding(const AdapterSpec& adapter);

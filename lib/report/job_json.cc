@@ -72,7 +72,7 @@ Json adapter_json(const AdapterSpec& adapter) {
            {"lora_dropout", adapter.lora_dropout},
            {"use_dora", adapter.use_dora},
            {"use_rslora", adapter.use_rslora}};
-  if (adapter.all_linear) {
+  if (adapter.all_linear && adapter.target_modules.empty()) {
     out["target_modules"] = "all-linear";
   } else if (!adapter.target_pattern.empty()) {
     out["target_modules"] = adapter.target_pattern;

@@ -83,6 +83,9 @@ def adapted(model, section, checkpointing, bf16_cast):
         if value:
             options[key] = value
     section.finish()
+    if isinstance(options["target_modules"], list):
+        options["target_modules"] = [name for entry in options["target_modules"]
+                                     for name in (plain_linears(model) if entry == "all-linear" else [entry])]
     model = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **options),
                                 **({} if autocast else {"autocast_adapter_dtype": False}))
     if bf16_cast:
@@ -94,6 +97,13 @@ def adapted(model, section, checkpointing, bf16_cast):
     if checkpointing is not None:
         model.enable_input_require_grads()
     return model
+
+
+def plain_linears(model):
+    """The last parts of the names of all linear layers but the head, as axolotl lists them (loaders/adapter.py)."""
+    head = model.get_output_embeddings()
+    return sorted({name.rsplit(".", 1)[-1] for name, module in model.named_modules()
+                   if isinstance(module, torch.nn.Linear) and module is not head})
 
 
 def trl_casts(model):

@@ -96,6 +96,13 @@ TEST_CASE("config/foreign_job: axolotl's file is read with axolotl's defaults") 
   CHECK(job(kAxolotl, on(8)).plans.front().name == "ddp");
 }
 
+TEST_CASE("config/foreign_job: axolotl adds the names of all linear layers to those that are listed") {
+  const JobSpec spec = job(kAxolotl + "lora_target_modules: [lm_head]\npeft_layers_to_transform: [0, 1]\n");
+  CHECK(spec.adapter->all_linear);
+  CHECK(spec.adapter->target_modules == std::vector<std::string>{"all-linear", "lm_head"});
+  CHECK(spec.adapter->layers_to_transform == std::vector<std::int64_t>{0, 1});
+}
+
 TEST_CASE("config/foreign_job: axolotl's FSDP is the Trainer's, version 1 unless it says 2") {
   const JobSpec first = job(kAxolotl + kAxolotlFsdp, on(2));
   CHECK(first.plans.front().name == "fsdp1-full-shard");

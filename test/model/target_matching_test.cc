@@ -28,6 +28,17 @@ TEST_CASE("model/target_matching: all-linear leaves out the head and the embeddi
   CHECK(adapts_embedding({.target_modules = {"embed_tokens"}}));
 }
 
+TEST_CASE("model/target_matching: all-linear in a list stands for names, beside others and on the chosen layers") {
+  const AdapterSpec list{.all_linear = true, .target_modules = {"all-linear", "lm_head"}};
+  CHECK(is_target(list, kQuery, false));
+  CHECK(is_target(list, "lm_head", true));
+  CHECK_FALSE(adapts_embedding(list));
+  CHECK(adapts_embedding({.all_linear = true, .target_modules = {"all-linear", "embed_tokens"}}));
+  const AdapterSpec second{.all_linear = true, .target_modules = {"all-linear"}, .layers_to_transform = {2}};
+  CHECK_FALSE(is_target(second, kQuery, false));
+  CHECK(is_target(second, "model.layers.2.self_attn.q_proj", false));
+}
+
 TEST_CASE("model/target_matching: what is excluded or trained as a copy is no target") {
   CHECK_FALSE(is_target({.all_linear = true, .exclude_modules = {"q_proj"}}, kQuery, false));
   CHECK(is_target({.all_linear = true, .exclude_modules = {"layers.2.self_attn.q_proj"}}, kQuery, false));
