@@ -15,6 +15,22 @@ void put(Json& object, const char* key, const std::optional<T>& value) {
   if (value) object[key] = *value;
 }
 
+/// What the type reads and what was given.
+Json rope_scaling_json(const RopeScaling& scaling) {
+  Json out{{"rope_type", name_of(scaling.rope_type)}, {"factor", scaling.factor}};
+  put(out, "original_max_position_embeddings", scaling.original_max_position_embeddings);
+  if (scaling.rope_type == RopeStretch::llama3)
+    out.update({{"low_freq_factor", scaling.low_freq_factor}, {"high_freq_factor", scaling.high_freq_factor}});
+  if (scaling.rope_type == RopeStretch::yarn)
+    out.update({{"beta_fast", scaling.beta_fast}, {"beta_slow", scaling.beta_slow}, {"truncate", scaling.truncate}});
+  put(out, "mscale", scaling.mscale);
+  put(out, "mscale_all_dim", scaling.mscale_all_dim);
+  put(out, "attention_factor", scaling.attention_factor);
+  if (!scaling.short_factor.empty()) out["short_factor"] = scaling.short_factor;
+  if (!scaling.long_factor.empty()) out["long_factor"] = scaling.long_factor;
+  return out;
+}
+
 Json model_json(const JobSpec& job) {
   const ModelSpec& model = job.model;
   Json out;
@@ -49,6 +65,10 @@ Json model_json(const JobSpec& job) {
   out["rope_type"] = name_of(model.rope);
   put(out, "original_max_position_embeddings", model.original_max_position_embeddings);
   out["partial_rotary_factor"] = model.partial_rotary_factor;
+  out["rms_norm_eps"] = model.rms_norm_eps;
+  out["rope_theta"] = model.rope_theta;
+  if (model.rope_scaling != RopeScaling{}) out["rope_scaling"] = rope_scaling_json(model.rope_scaling);
+  put(out, "query_pre_attn_scalar", model.query_pre_attn_scalar);
   if (model.checkpoint_dtype) out["checkpoint_dtype"] = name_of(*model.checkpoint_dtype);
   if (model.stacked_experts) out["stacked_experts"] = true;
   return out;

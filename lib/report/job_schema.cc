@@ -14,7 +14,8 @@ std::string_view job_schema() {
             "name", "model_type", "dtype", "loading", "hidden_size", "intermediate_size",
             "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
             "vocab_size", "max_position_embeddings", "tie_word_embeddings", "qkv_bias",
-            "attention_bias", "mlp_bias", "rope_type", "partial_rotary_factor"
+            "attention_bias", "mlp_bias", "rope_type", "partial_rotary_factor",
+            "rms_norm_eps", "rope_theta"
           ],
           "properties": {
             "name": {"type": "string"},
@@ -54,6 +55,30 @@ std::string_view job_schema() {
             "rope_type": {"type": "string"},
             "original_max_position_embeddings": {"type": "integer"},
             "partial_rotary_factor": {"type": "number"},
+            "rms_norm_eps": {"type": "number"},
+            "rope_theta": {"type": "number"},
+            "rope_scaling": {
+              "type": "object",
+              "description": "how rotary frequencies are stretched; absent: they are not",
+              "additionalProperties": false,
+              "required": ["rope_type", "factor"],
+              "properties": {
+                "rope_type": {"enum": ["default", "linear", "dynamic", "yarn", "llama3", "longrope"]},
+                "factor": {"type": "number"},
+                "original_max_position_embeddings": {"type": "integer"},
+                "low_freq_factor": {"type": "number"},
+                "high_freq_factor": {"type": "number"},
+                "beta_fast": {"type": "number"},
+                "beta_slow": {"type": "number"},
+                "truncate": {"type": "boolean"},
+                "mscale": {"type": "number"},
+                "mscale_all_dim": {"type": "number"},
+                "attention_factor": {"type": "number"},
+                "short_factor": {"type": "array", "items": {"type": "number"}},
+                "long_factor": {"type": "array", "items": {"type": "number"}}
+              }
+            },
+            "query_pre_attn_scalar": {"type": "number"},
             "checkpoint_dtype": {"type": "string"},
             "stacked_experts": {"type": "boolean"}
           }

@@ -77,6 +77,25 @@ TEST_CASE("report/report_json: the validator of these tests finds what is wrong"
                                  "/plans/1/peak/colour: not described", "/plans/1/peak/reserved_bytes: too small"});
 }
 
+TEST_CASE("report/report_json: how rotary frequencies are stretched is told in the words of config.json") {
+  Report report = sample_report();
+  CHECK_FALSE(Json::parse(report_json(report, "0.1.0"))["job"]["model"].contains("rope_scaling"));
+  const auto scaling = [&](const RopeScaling& told) {
+    report.job.model.rope_scaling = told;
+    const std::string text = report_json(report, "0.1.0");
+    CHECK(findings(text) == std::vector<std::string>{});
+    return Json::parse(text)["job"]["model"]["rope_scaling"];
+  };
+  CHECK(scaling({.rope_type = RopeStretch::llama3, .factor = 8, .original_max_position_embeddings = 8192}) ==
+        Json{{"rope_type", "llama3"},
+             {"factor", 8.0},
+             {"original_max_position_embeddings", 8192},
+             {"low_freq_factor", 1.0},
+             {"high_freq_factor", 4.0}});
+  CHECK(scaling({.rope_type = RopeStretch::yarn, .factor = 4, .mscale = 0.7})["mscale"] == 0.7);
+  CHECK(scaling({.long_factor = {1, 2}})["long_factor"] == Json{1.0, 2.0});
+}
+
 TEST_CASE("report/report_json: figures, verdicts and the recommended plan") {
   const Json json = Json::parse(report_json(sample_report(), "0.1.0"));
   CHECK(json["schema_version"] == "1.0");
