@@ -19,6 +19,7 @@
 #include "estimate/phase_rules.h"
 #include "estimate/precision_rules.h"
 #include "estimate/runtimes.h"
+#include "model/target_matching.h"
 #include "plan/stack_profile.h"
 #include "quant/quantize.h"
 #include "shard/sharding_runtime.h"
@@ -80,21 +81,21 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
                                             : std::min(training.gradient_accumulation_steps, kMostMicroSteps);
   options.vocab_size = job.model.vocab_size;
   options.learning_rate = machine.learning_rate;
-  options.weight_decay = job.training.weight_decay;
   options.max_grad_norm = training.max_grad_norm;
   options.num_steps = training.num_steps;
   options.optimizer = training.optimizer.kind;
   // The last step makes new projections, as every update_proj_gap-th does.
   if (auto* apollo = std::get_if<Apollo>(&options.optimizer))
     apollo->update_proj_gap = std::min(apollo->update_proj_gap, std::max<std::int64_t>(training.num_steps - 1, 1));
-  options.optim_targets = training.optim_targets;
-  if (job.adapter) options.name_prefix = "base_model.model.";
+  options.groups = {.optim_targets = training.optim_targets,
+                    .name_prefix = std::string(wrapper_prefix(job.adapter.has_value())),
+                    .norms_decay = stack.norms_decay(job.model.family),
+                    .weight_decay = training.weight_decay};
   options.optimizer_behaviour = stack.optimizer();
   options.item_count = !stack.counts_items_on_device() ? ItemCount::host_number
                        : stack.item_count_is_float()   ? ItemCount::device_float
                                                        : ItemCount::device_int64;
   options.averages_tokens = stack.averages_tokens();
-  options.norms_decay = stack.norms_decay(job.model.family);
   options.adds_loss_in_place = stack.adds_loss_in_place();
   options.epoch_is_function = stack.epoch_is_function();
   options.clips = training.max_grad_norm > 0 || stack.always_works_out_norm();

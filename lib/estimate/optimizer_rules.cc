@@ -7,6 +7,7 @@
 
 #include "base/refusal.h"
 #include "estimate/weight_list.h"
+#include "model/target_matching.h"
 
 namespace qlp {
 namespace {
@@ -62,7 +63,8 @@ void check_tried(const NamedOptimizer& optimizer, Diagnostics& refusals) {
 /// What optim_target_modules names of linear layers; a tied head is one, though its weight goes by another name
 /// (trainer_optimizer.py, _setup_low_rank_optimizer, 5.24; trainer.py, 4.57).
 bool finds_optim_target(const JobSpec& job, const StackProfile& stack) {
-  if (is_optim_target(*job.training.optim_targets, job.adapter ? "base_model.model.lm_head" : "lm_head")) return true;
+  const std::string head = std::string(wrapper_prefix(job.adapter.has_value())) + "lm_head";
+  if (is_optim_target(*job.training.optim_targets, head)) return true;
   return std::ranges::any_of(list_weights(job, stack.load()), &ListedWeight::projected);
 }
 

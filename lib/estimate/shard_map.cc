@@ -26,9 +26,8 @@ class PeftNames {
   explicit PeftNames(const JobSpec& job) : job_(job) {}
 
   std::string module(const std::string& name) const {
-    if (!job_.adapter) return name;
     if (name.empty()) return "";
-    return "base_model.model." + name;
+    return std::string(wrapper_prefix(job_.adapter.has_value())) + name;
   }
   std::string parameter(const Parameter& parameter) const {
     if (!job_.adapter) return parameter.name;

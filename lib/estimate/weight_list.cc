@@ -75,7 +75,8 @@ class Lister {
   /// The last weight is that of the linear layer of this name.
   void name_last(const std::string& name) {
     const auto& targets = job_.training.optim_targets;
-    weights_.back().projected = targets && is_optim_target(*targets, (job_.adapter ? "base_model.model." : "") + name);
+    weights_.back().projected =
+        targets && is_optim_target(*targets, std::string(wrapper_prefix(job_.adapter.has_value())) + name);
   }
 
   /// Of a layer that ranks share, the last weight is this rank's part: of its rows, or of their width.

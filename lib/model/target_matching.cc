@@ -49,9 +49,7 @@ bool excluded(const AdapterSpec& adapter, std::string_view name) {
   });
 }
 
-/// `plain`: a linear layer, and not the head.
-bool targeted(const AdapterSpec& adapter, std::string_view name, bool plain) {
-  if (adapter.all_linear && plain) return true;
+bool named(const AdapterSpec& adapter, std::string_view name) {
   if (!adapter.target_pattern.empty()) return matches_pattern(adapter.target_pattern, name);
   return ends_with_any(name, adapter.target_modules);
 }
@@ -83,7 +81,8 @@ bool matches_pattern(const std::string& pattern, std::string_view name) {
 }
 
 bool is_target(const AdapterSpec& adapter, std::string_view name, bool is_head) {
-  return targeted(adapter, name, !is_head) && !excluded(adapter, name) && on_chosen_layer(adapter, name);
+  return ((adapter.all_linear && !is_head) || named(adapter, name)) && !excluded(adapter, name) &&
+         on_chosen_layer(adapter, name);
 }
 
 bool adapts_embedding(const AdapterSpec& adapter) { return is_target(adapter, "model.embed_tokens", true); }
@@ -104,7 +103,7 @@ double scaling_for(const AdapterSpec& adapter, std::string_view name) {
 
 ExpertAdapters expert_adapters(const AdapterSpec& adapter, const std::string& mixture, const ExpertNames& names) {
   const auto by_old_name = [&](std::string_view leaf) {
-    return targeted(adapter, mixture + ".experts." + std::string(leaf), true);
+    return adapter.all_linear || named(adapter, mixture + ".experts." + std::string(leaf));
   };
   const auto by_name = [&](const std::string& name) { return ends_with_any(name, adapter.target_parameters); };
   const std::string gate_up = mixture + ".experts.gate_up_proj", down = mixture + ".experts.down_proj";
@@ -116,7 +115,7 @@ ExpertAdapters expert_adapters(const AdapterSpec& adapter, const std::string& mi
   else if (by_name(gate_up))
     out.gate_up = rank_for(adapter, gate_up);
   if (by_old_name(names.down) || by_name(down)) out.down = rank_for(adapter, down);
-  if (targeted(adapter, mixture + ".gate", false) || by_name(mixture + ".gate.weight"))
+  if (adapter.all_linear || named(adapter, mixture + ".gate") || by_name(mixture + ".gate.weight"))
     out.router = rank_for(adapter, mixture + ".gate");
   return out;
 }

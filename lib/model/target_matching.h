@@ -10,6 +10,9 @@
 
 namespace qlp {
 
+/// What the names of all modules begin with once PEFT has wrapped the model (peft/peft_model.py).
+constexpr std::string_view wrapper_prefix(bool adapted) { return adapted ? "base_model.model." : ""; }
+
 /// Why a text is no regular expression that can be matched here; none if it is. RE2 takes linear time, and in return
 /// has no look-around and no back references.
 std::optional<std::string> error_in_pattern(const std::string& pattern);

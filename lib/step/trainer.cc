@@ -8,7 +8,6 @@
 #include "autograd/autocast.h"
 #include "autograd/engine.h"
 #include "autograd/pointwise.h"
-#include "optim/weight_decay.h"
 #include "tensor/arithmetic.h"
 #include "tensor/collective.h"
 #include "tensor/compute.h"
@@ -88,34 +87,14 @@ void Trainer::end_step(Context& ctx, std::int64_t step) {
   save_checkpoint(ctx, model_, runtime_, *optimizer_, options_.save);
 }
 
-/// The weight of a linear layer that optim_target_modules names (trainer_optimizer.py, _setup_low_rank_optimizer).
-bool Trainer::is_projected(const Parameter& parameter) const {
-  constexpr std::string_view kWeight = ".weight";
-  const bool linear = parameter.role == ParamRole::base_weight || parameter.role == ParamRole::lm_head ||
-                      parameter.role == ParamRole::lora_a || parameter.role == ParamRole::lora_b ||
-                      parameter.role == ParamRole::modules_to_save;
-  const std::string name = options_.name_prefix + parameter.name;
-  if (!linear || parameter.shape.rank() != 2 || !name.ends_with(kWeight)) return false;
-  if (parameter.name.starts_with("model.embed_tokens")) return false;
-  return is_optim_target(*options_.optim_targets, std::string_view(name).substr(0, name.size() - kWeight.size()));
-}
-
-/// Tensors with weight decay, and without; those on different meshes are no group (trainer.py,
-/// has_mixed_dtensor, 5.24).
 void Trainer::make_optimizer(Context& ctx) {
-  std::vector<std::pair<LayerMesh, ParameterGroup>> decaying, others;
   OptimizerSetup setup{.behaviour = options_.optimizer_behaviour, .embeddings = {}};
   Embedding* const embedding = model_.parts().embedding.get();  // none on later stages of a pipeline
-  for (auto& [parameter, tensor, flat] : runtime_.trained(model_)) {
-    const LayerMesh mesh = parameter->mesh;
-    const bool first =
-        options_.optim_targets ? !is_projected(*parameter) : has_weight_decay(*parameter, options_.norms_decay);
-    auto& groups = first ? decaying : others;
-    auto group = std::ranges::find(groups, mesh, &std::pair<LayerMesh, ParameterGroup>::first);
-    if (group == groups.end()) group = groups.emplace(group, mesh, ParameterGroup{});
-    group->second.push_back(tensor);
+  std::vector<TrainedTensor> trained = runtime_.trained(model_);
+  auto [groups, decays] = group_parameters(trained, options_.groups);
+  for (auto& [parameter, tensor, flat] : trained) {
     if (!flat && embedding && parameter == &embedding->weight()) setup.embeddings.push_back(tensor);
-    by_mesh_[mesh].tensors.push_back(tensor);
+    by_mesh_[parameter->mesh].tensors.push_back(tensor);
     trained_.push_back(std::move(tensor));
   }
   for (auto& [mesh, tensors] : by_mesh_) {
@@ -123,13 +102,6 @@ void Trainer::make_optimizer(Context& ctx) {
     if (mesh == LayerMesh::tp) tensors.axes.push_back(options_.tensor_parallel);
     if (mesh == LayerMesh::ep) tensors.axes.push_back(options_.expert_parallel);
   }
-  std::vector<ParameterGroup> groups;
-  for (auto* some : {&decaying, &others}) {
-    if (options_.optim_targets && some->empty()) groups.emplace_back();
-    for (auto& [mesh, group] : *some) groups.push_back(std::move(group));
-  }
-  std::vector<double> decays(groups.size(), 0.0);
-  if (!options_.optim_targets) std::fill_n(decays.begin(), decaying.size(), options_.weight_decay);
   optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
   optimizer_->set_lr(options_.learning_rate);
   optimizer_->set_weight_decays(std::move(decays));

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "model/optim_targets.h"
 #include "nn/causal_lm.h"
 #include "optim/grad_scaler.h"
 #include "optim/mesh_norm.h"
@@ -17,6 +16,7 @@
 #include "shard/sharding_runtime.h"
 #include "step/context_parallel.h"
 #include "step/evaluation.h"
+#include "step/parameter_groups.h"
 #include "step/pipeline.h"
 #include "step/sample_data.h"
 #include "step/save.h"
@@ -42,15 +42,13 @@ struct TrainerOptions {
   std::int64_t num_steps = 3;
   OptimizerKind optimizer = AdamW{};
   OptimizerBehaviour optimizer_behaviour{};
-  std::optional<OptimTargets> optim_targets;  ///< set: what they name is a group of its own, all else another
-  std::string name_prefix;                    ///< of what wraps the model, as optim_targets see it
+  GroupOptions groups{};
   ItemCount item_count = ItemCount::device_int64;
   bool averages_tokens = true;      ///< average_tokens_across_devices: the number is summed over the ranks
   bool adds_loss_in_place = false;  ///< tr_loss += (transformers 5.0)
   bool epoch_is_function = false;   ///< whose locals are gone when training is finished
   bool clips = true;
   double max_grad_norm = 1;            ///< 0: no limit
-  bool norms_decay = false;            ///< norm weights are in the group with weight decay
   bool autocast = false;               ///< accelerate wraps the forward pass in torch.autocast
   bool scales_loss = false;            ///< mixed precision with float16
   RankGroup gradient_parts;            ///< ranks that each have a part of the gradients, and scale one loss
@@ -61,7 +59,6 @@ struct TrainerOptions {
   std::int64_t vocab_size = 0;
   std::int64_t rank = 0;        ///< among those that have samples of their own
   double learning_rate = 1e-3;  ///< of a run that computes
-  double weight_decay = 0;      ///< of the group that has any
   std::optional<EvaluationOptions> evaluation;
   bool evaluation_counts_items = true;       ///< the loss of evaluation is divided by a count too
   RankGroup tensor_parallel{MeshAxis::tp};   ///< ranks that share each layer, and its batch
@@ -98,7 +95,6 @@ class Trainer {
 
  private:
   void make_optimizer(Context& ctx);
-  bool is_projected(const Parameter& parameter) const;
   Tensor counted_items(Context& ctx, double own) const;
   /// A batch of made-up text.
   Tensor tokens(Context& ctx, std::int64_t batch_size, std::int64_t micro, Text text = Text::ids) const;
