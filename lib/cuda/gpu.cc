@@ -91,6 +91,9 @@ class CudaGpu final : public Gpu {
     communicator_.emplace(streams_, world, options_.clock);
     streams_.set_watch([this] { communicator_->check_health(); });
   }
+  void disconnect() override {
+    if (communicator_) communicator_->finish();
+  }
 
  private:
   GpuFacts look(int ordinal) const {

@@ -101,24 +101,23 @@ void NcclCommunicator::make_groups() {
   }
 }
 
+void NcclCommunicator::finish() {
+  streams_.synchronize();
+  for (auto member = members_.rbegin(); member != members_.rend(); ++member)
+    settle(member->handle, ncclCommFinalize(member->handle), "finishing a communicator");
+  settle(all_, ncclCommFinalize(all_), "finishing the communicator");
+  ended_ = true;
+  for (const Member& member : members_) ncclCommDestroy(member.handle);
+  ncclCommDestroy(all_);
+}
+
 NcclCommunicator::~NcclCommunicator() {
-  try {
-    if (!aborted_) {
-      streams_.synchronize();
-      for (auto member = members_.rbegin(); member != members_.rend(); ++member)
-        settle(member->handle, ncclCommFinalize(member->handle), "finishing a communicator");
-      settle(all_, ncclCommFinalize(all_), "finishing the communicator");
-      for (const Member& member : members_) ncclCommDestroy(member.handle);
-      ncclCommDestroy(all_);
-    }
-  } catch (const std::exception&) {
-    abort_all();  // nobody is left to tell
-  }
+  abort_all();
   cudaFree(token_);
 }
 
 ncclComm_t NcclCommunicator::of(const RankGroup& group) const {
-  if (aborted_) throw CommunicatorFailure("the communicators have been aborted");
+  if (ended_) throw CommunicatorFailure("the communicators have ended");
   if (group.size == world_.world_size && group.stride == 1) return all_;
   for (const Member& member : members_)
     if (member.group.size == group.size && member.group.stride == group.stride) return member.handle;
@@ -149,14 +148,14 @@ void NcclCommunicator::fail(ncclComm_t handle, ncclResult_t status, const char* 
 }
 
 void NcclCommunicator::abort_all() {
-  if (std::exchange(aborted_, true)) return;
+  if (std::exchange(ended_, true)) return;
   for (const Member& member : members_)
     if (member.handle) ncclCommAbort(member.handle);
   if (all_) ncclCommAbort(all_);
 }
 
 void NcclCommunicator::check_health() {
-  if (aborted_) return;
+  if (ended_) return;
   const auto look = [&](ncclComm_t handle) {
     ncclResult_t status = ncclSuccess;
     const ncclResult_t asked = ncclCommGetAsyncError(handle, &status);
@@ -164,7 +163,7 @@ void NcclCommunicator::check_health() {
     if (status != ncclSuccess && status != ncclInProgress) fail(handle, status, "on its own");
   };
   look(all_);
-  for (std::size_t i = 0; i < members_.size() && !aborted_; ++i) look(members_[i].handle);
+  for (std::size_t i = 0; i < members_.size() && !ended_; ++i) look(members_[i].handle);
 }
 
 void NcclCommunicator::all_gather(StreamId stream, const RankGroup& group, void* out, const void* in,

@@ -45,6 +45,8 @@ class NcclCommunicator final : public Communicator {
 
   /// What NCCL found since: throws if another rank is gone.
   void check_health();
+  /// Ends the communicators, of which none is left then. Those that are not finished are aborted.
+  void finish();
 
  private:
   struct Member {
@@ -67,7 +69,7 @@ class NcclCommunicator final : public Communicator {
   ncclComm_t all_ = nullptr;     ///< ranks of the job
   std::vector<Member> members_;  ///< of the groups, in their order
   void* token_ = nullptr;        ///< what a barrier sends, and numbers of the host on their way
-  bool aborted_ = false;
+  bool ended_ = false;           ///< finished or aborted
 };
 
 /// The bytes of a new ncclUniqueId.

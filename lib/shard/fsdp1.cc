@@ -73,13 +73,14 @@ Tensor Fsdp1Runtime::clip_grad_norm(Context& ctx, const std::vector<Tensor>& par
 }
 
 StateDict Fsdp1Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
-  return state_dict(ctx, model, keeps, false);
+  return gathered(ctx, model, {.keeps = keeps});
 }
 
-StateDict Fsdp1Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps, bool in_chunks) {
+StateDict Fsdp1Runtime::gathered(Context& ctx, CausalLm& model, Fsdp1Tree::StateRequest request) {
   StateDict out;
+  request.named_twice = tied_table(model);
   for (Fsdp1Unit* unit : tree_->units()) unit->handle().reset_gradient_if_unused();
-  tree_->gather_state(ctx, model, {.keeps = keeps, .in_chunks = in_chunks, .named_twice = tied_table(model)}, out);
+  tree_->gather_state(ctx, model, request, out);
   return out;
 }
 
@@ -87,7 +88,7 @@ StateDict Fsdp1Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps, bo
 void Fsdp1Runtime::save_training_state(Context& ctx, CausalLm& model, Optimizer& optimizer,
                                        const TrainingStateRequest& request) {
   {
-    const StateDict model_state = state_dict(ctx, model, request.first, request.sharded);
+    const StateDict model_state = gathered(ctx, model, {.keeps = request.first, .in_chunks = request.sharded});
     std::vector<Tensor> chunks;
     for (const StateDictEntry& entry : model_state.entries)
       if (!request.adapter_only || entry.parameter->trainable) chunks.push_back(entry.tensor);

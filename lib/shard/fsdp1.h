@@ -28,7 +28,7 @@ class Fsdp1Runtime final : public ShardingRuntime {
                            const TrainingStateRequest& request) override;
 
  private:
-  StateDict state_dict(Context& ctx, CausalLm& model, bool keeps, bool in_chunks);
+  StateDict gathered(Context& ctx, CausalLm& model, Fsdp1Tree::StateRequest request);
 
   Fsdp1Options options_;
   std::unique_ptr<Fsdp1Tree> tree_;

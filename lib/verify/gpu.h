@@ -66,6 +66,9 @@ class Gpu {
   virtual std::string make_rendezvous() = 0;
   /// Returns when all ranks have called it.
   virtual void connect(const GpuWorld& world) = 0;
+  /// Ends the communicators, on all ranks that connected: waits for what is on its way, and throws
+  /// CommunicatorFailure where that fails.
+  virtual void disconnect() = 0;
 };
 
 struct GpuOptions {

@@ -80,6 +80,8 @@ class GpuRank {
     measured_.readings.push_back({reading_point::kSampledPeak, sampler.stop(), segments_->held(), {}, kSource});
     measured.device = std::move(measured_.device), measured.readings = std::move(measured_.readings);
     measured.communicators = std::move(measured_.communicators);
+    say("disconnect");
+    gpu_->disconnect();
     return measured;
   }
 

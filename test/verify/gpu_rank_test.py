@@ -46,6 +46,7 @@ FAILURES = [  # environment, exit status, what the report says
     ({"NULLGPU_FAIL": "ncclCommInitRankConfig:1"}, 3, "communicator_failed"),
     ({"NULLGPU_FAIL": "ncclReduceScatter:2"}, 3, "communicator_failed"),
     ({"NULLGPU_FAIL": "ncclCommGetAsyncError:2"}, 3, "communicator_failed"),
+    ({"NULLGPU_FAIL": "ncclCommFinalize:1"}, 3, "communicator_failed"),
     ({"NULLGPU_FAIL": "cublasLtMatmul:5=14"}, 3, "device_failed"),  # CUBLAS_STATUS_INTERNAL_ERROR
     ({"NULLGPU_FAIL": "cudaStreamCreateWithFlags:2=999"}, 3, "device_failed"),  # cudaErrorUnknown
     ({"NULLGPU_FAIL": "cudaStreamCreateWithFlags:2=2"}, 1, "out_of_memory"),  # cudaErrorMemoryAllocation
