@@ -49,6 +49,7 @@ ExitCode run_command(const ExplainArguments& arguments) {
   if (!text) {
     show_diagnostics(text.error(), common);
     const bool answered = !report.plans.empty() && !report.plans.front().applicable();
+    if (answered && common.json) write_result(*common.json, report_json(report, QLP_VERSION));
     return answered ? ExitCode::nothing_fits : ExitCode::bad_input;
   }
   if (common.json) write_result(*common.json, report_json(report, QLP_VERSION));

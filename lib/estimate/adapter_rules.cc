@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/refusal.h"
+#include "estimate/weight_list.h"
 #include "model/family_design.h"
 #include "model/target_matching.h"
 
@@ -114,14 +115,25 @@ class Rules {
     refuse_if(cuts || shared, code + "-sharded", what + " is planned on single, ddp, zero1 and zero2 only", key, hint);
   }
 
+  /// Of layers of the base, which few families have.
+  bool trains_biases() const {
+    return std::ranges::any_of(list_weights(job_, stack_.load()), [](const ListedWeight& weight) {
+      return weight.kind == WeightKind::bias && weight.trained;
+    });
+  }
+
   void check_biases() {
     const bool trains = adapter_.bias != AdapterBias::none || adapter_.lora_bias;
     const std::string key = adapter_.lora_bias ? "lora_bias" : "bias";
     const auto* zero = std::get_if<Zero>(&plan_);
-    const bool mixes = std::holds_alternative<Fsdp1>(plan_) || (zero && zero->stage == 3);
-    refuse_if(adapter_.bias != AdapterBias::none && mixes, "bias-beside-frozen",
-              "trained biases beside frozen weights, in one unit of FSDP1 or one module of ZeRO-3, are not planned yet",
-              "bias", "none, or plan fsdp2 or zero2");
+    const auto* fsdp1 = std::get_if<Fsdp1>(&plan_);
+    refuse_if(fsdp1 && !fsdp1->use_orig_params && trains_biases(), "fsdp1-mixed-unit",
+              "trained biases lie beside frozen weights in an FSDP1 unit: 'Must flatten tensors with uniform "
+              "`requires_grad` when `use_orig_params=False`'",
+              "bias", "none, or set use_orig_params to true");
+    refuse_if(zero && zero->stage == 3 && trains_biases(), "bias-beside-frozen",
+              "trained biases beside frozen weights, in one module of ZeRO-3, are not planned yet", "bias",
+              "none, or plan fsdp2 or zero2");
     refuse_if(trains && job_.cluster.mesh.tp > 1, "bias-tp",
               "trained biases of layers that are cut are not planned yet", key, "leave it out");
   }

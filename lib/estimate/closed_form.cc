@@ -161,7 +161,7 @@ class ByRows {
 
   void add(const Weights& weights, Held& held) const {
     const bool copies_table = std::any_of(weights.begin(), weights.end(), [](const ListedWeight& weight) {
-      return weight.kind == WeightKind::saved_copy;
+      return weight.kind == WeightKind::saved_copy && !weight.vector;
     });
     for (const ListedWeight& weight : weights) {
       if (!is_sharded(plan_, {.trained = weight.trained, .packed = weight.kind == WeightKind::packed})) {

@@ -153,10 +153,14 @@ void check_gradients(const JobSpec& job, const ShardingPlan& plan, const StackPr
 }
 
 /// What FSDP leaves on the host the optimizer updates there.
-void check_offloaded(const OptimizerKind& kind, Diagnostics& refusals) {
-  const bool plain =
-      std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) || std::holds_alternative<RmsProp>(kind);
-  if (!plain)
+void check_offloaded(const OptimizerKind& kind, const StackProfile& stack, Diagnostics& refusals) {
+  const bool plain = std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) ||
+                     std::holds_alternative<RmsProp>(kind) || std::holds_alternative<Adafactor>(kind);
+  const bool bnb = std::holds_alternative<Bitsandbytes>(kind);
+  if (bnb && !stack.bnb_steps_on_host())
+    refusals.push_back(refusal("offloaded-bitsandbytes", "bitsandbytes before 0.50 updates no parameters on the host",
+                               std::string(kKey), "take adamw_torch, or a newer bitsandbytes"));
+  else if (!plain && !bnb)
     refusals.push_back(refusal("offloaded-optimizer",
                                "what this optimizer does with parameters on the host is not worked out yet",
                                std::string(kKey), "take adamw_torch, or leave cpu_offload out"));
@@ -207,10 +211,10 @@ Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const 
   if (shards || job.cluster.mesh.tp > 1) check_dtensors(job.training.optimizer, refusals);
   if (job.cluster.mesh.tp > 1) check_tensor_parallel(job.training.optimizer, refusals);
   if (shards) check_after_construction(job.training.optimizer, refusals);
-  if (fsdp2 && fsdp2->cpu_offload) check_offloaded(job.training.optimizer.kind, refusals);
+  if (fsdp2 && fsdp2->cpu_offload) check_offloaded(job.training.optimizer.kind, stack, refusals);
   if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan)) {
     check_flat(job, *fsdp1, stack, refusals);
-    if (fsdp1->cpu_offload) check_offloaded(job.training.optimizer.kind, refusals);
+    if (fsdp1->cpu_offload) check_offloaded(job.training.optimizer.kind, stack, refusals);
   }
   if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
     check_tried(job.training.optimizer, refusals);

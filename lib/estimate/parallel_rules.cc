@@ -71,6 +71,9 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
   if (!job.adapter) return;
   if (job.adapter->use_dora)
     rules.refuse("tp-dora", "DoRA under tensor parallelism is not planned yet", "use_dora: false");
+  if (is_saved_module(*job.adapter, "model.norm") || is_saved_module(*job.adapter, "model.layers.0.input_layernorm") ||
+      is_saved_module(*job.adapter, "model.layers.0.self_attn.q_norm"))
+    rules.refuse("tp-copied-norms", "what sums the gradients of copied norms was not looked at", "tp: 1");
   const auto targets = [&](const std::string& layer) {
     return is_target(*job.adapter, "model.layers.0." + layer, false);
   };

@@ -33,7 +33,8 @@ class PeftNames {
     if (!job_.adapter) return parameter.name;
     const std::size_t dot = parameter.name.rfind('.');
     std::string owner = parameter.name.substr(0, dot);
-    const bool original = parameter.role == ParamRole::embedding || parameter.role == ParamRole::lm_head;
+    const bool original = parameter.role == ParamRole::embedding || parameter.role == ParamRole::lm_head ||
+                          parameter.role == ParamRole::norm;
     if (original && is_saved_module(*job_.adapter, owner)) owner += ".original_module";
     if (parameter.role == ParamRole::lm_head && is_target(*job_.adapter, "lm_head", true)) owner += ".base_layer";
     return module(owner) + parameter.name.substr(dot);

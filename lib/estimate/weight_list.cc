@@ -19,7 +19,7 @@ class Lister {
   std::vector<ListedWeight> list() {
     table("model.embed_tokens", true);
     for (std::int64_t layer = 0; layer < model_.num_hidden_layers; ++layer) decoder_layer(layer);
-    add(WeightKind::norm, model_.hidden_size, 1);
+    norm("model.norm", model_.hidden_size);
     table("lm_head", !model_.tie_word_embeddings);
     if (job_.adapter && is_target(*job_.adapter, "lm_head", true))
       adapters("lm_head", model_.vocab_size, model_.hidden_size, false);
@@ -90,6 +90,13 @@ class Lister {
     weights_.back().experts = true;
     if (job_.cluster.mesh.ep == 1) return share_last(false);
     weights_.back().rows /= job_.cluster.mesh.ep;
+  }
+
+  void norm(const std::string& name, std::int64_t width) {
+    add(WeightKind::norm, width, 1);
+    if (!job_.adapter || !is_saved_module(*job_.adapter, name)) return;
+    add_trained(WeightKind::saved_copy, width, 1, trained_dtype(float_dtype()));
+    weights_.back().vector = true;
   }
 
   void table(std::string_view name, bool own) {
@@ -181,7 +188,8 @@ class Lister {
       listed_experts(name + "." + std::string(design_.experts.block) + ".");
     else
       experts(name + ".mlp");
-    for (std::int64_t i = 0; i < design_.norms.count(); ++i) add(WeightKind::norm, model_.hidden_size, 1);
+    for (const std::string_view leaf : design_.norms.all())
+      if (!leaf.empty()) norm(name + "." + std::string(leaf), model_.hidden_size);
     layer_ = ListedWeight::kOutsideLayers;
   }
   void attention(const std::string& prefix) {
@@ -200,8 +208,8 @@ class Lister {
     if (fused) linear(prefix + "qkv_proj", q + 2 * kv, hidden, false, input);
     if (design_.head_norm == HeadNorm::none) return;
     const bool joined = design_.head_norm == HeadNorm::joined;
-    add(WeightKind::norm, joined ? q : model_.head_dim, 1);
-    add(WeightKind::norm, joined ? kv : model_.head_dim, 1);
+    norm(prefix + "q_norm", joined ? q : model_.head_dim);
+    norm(prefix + "k_norm", joined ? kv : model_.head_dim);
   }
   /// The experts of a layer are a list of MLPs beside a router (transformers 4).
   void listed_experts(const std::string& prefix) {

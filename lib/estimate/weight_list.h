@@ -42,8 +42,10 @@ struct ListedWeight {
 
   std::int64_t stored() const { return rows * width; }
   bool has_weight_decay(bool norms_decay) const {
-    return kind != WeightKind::bias && !adapter_bias && (kind != WeightKind::norm || norms_decay);
+    return kind != WeightKind::bias && !adapter_bias && (!of_norm() || norms_decay);
   }
+  /// Of a norm itself, or the copy of it that is trained.
+  bool of_norm() const { return kind == WeightKind::norm || (kind == WeightKind::saved_copy && vector); }
   bool added() const { return kind == WeightKind::adapter || kind == WeightKind::saved_copy; }
 };
 

@@ -143,7 +143,10 @@ class Builder {
     const bool casts_first = design_.norm == NormKind::olmo2 && !options_.model_behaviour.olmo2_in_float;
     const NormKind kind = casts_first ? NormKind::llama : design_.norm;
     const auto liger = liger_norm(name);
-    return std::make_unique<RmsNorm>(std::move(name), width, kind, spec_.rms_norm_eps, liger);
+    const bool trains_copy = options_.adapter && is_saved_module(*options_.adapter, name);
+    auto norm = std::make_unique<RmsNorm>(std::move(name), width, kind, spec_.rms_norm_eps, liger);
+    if (trains_copy) norm->train_copy();
+    return norm;
   }
 
   /// `in` and `out` are the features of the whole layer.

@@ -32,10 +32,11 @@ Diagnostics check_modules(const AdapterSpec& adapter, CausalLm& model, const Ada
     refusals.push_back(refusal("no-target-module", "target_modules matches no linear layer of this model",
                                "adapter.target_modules", "use all-linear, or names like q_proj, v_proj"));
   model.visit([&](const Module& module) {
-    if (!refusals.empty() || &module == embedding || &module == head || module.name().empty()) return;
+    const bool planned = &module == embedding || &module == head || module.kind() == ModuleKind::norm;
+    if (!refusals.empty() || planned || module.name().empty()) return;
     if (is_saved_module(adapter, module.name()))
       refusals.push_back(refusal("saved-module", "training a whole copy of " + module.name() + " is not planned yet",
-                                 "adapter.modules_to_save", "embed_tokens and lm_head are"));
+                                 "adapter.modules_to_save", "those of embed_tokens, lm_head and norms are"));
   });
   return refusals;
 }

@@ -1,6 +1,7 @@
 // How the layers of each family are put together, as data: what tells one family from another when a model is built.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -16,10 +17,12 @@ namespace qlp {
 struct NormNames {
   std::string_view before_attention, after_attention, before_mlp, after_mlp;
 
+  constexpr std::array<std::string_view, 4> all() const {
+    return {before_attention, after_attention, before_mlp, after_mlp};
+  }
   constexpr std::int64_t count() const {
     std::int64_t named = 0;
-    for (const std::string_view name : {before_attention, after_attention, before_mlp, after_mlp})
-      named += !name.empty();
+    for (const std::string_view name : all()) named += !name.empty();
     return named;
   }
 };

@@ -29,6 +29,10 @@ RmsNorm::RmsNorm(std::string name, std::int64_t width, NormKind kind, double eps
       eps_(eps),
       liger_(liger) {}
 
+void RmsNorm::train_copy() {
+  weight_ = &add_parameter("modules_to_save.default.weight", ParamRole::modules_to_save, weight_->shape);
+}
+
 /// ReplicatedWithGradAllReduce of transformers distributed/tensor_parallel.py, 5.24: in place, as often as the gradient
 /// is added to.
 void RmsNorm::hook_gain(const Context& ctx) {

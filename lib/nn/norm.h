@@ -22,6 +22,8 @@ class RmsNorm final : public Module {
   RmsNorm(std::string name, std::int64_t width, NormKind kind, double eps, std::optional<LigerNorm> liger);
   /// x [..., width]
   Tensor forward(Context& ctx, const Tensor& x);
+  /// Trains a copy of the weight; the original stays, frozen (PEFT's modules_to_save).
+  void train_copy();
   /// Each rank of the group norms other heads: what each has of the gradient is summed where it is accumulated.
   void sum_gradients(const RankGroup& group) { group_ = group; }
 

@@ -23,10 +23,7 @@ class AdamWOptimizer final : public StatefulOptimizer<AdamWState> {
     std::vector<Tensor> squares;
     for (const auto& [parameter, state] : entries) {
       if (!state->exp_avg.defined()) {
-        if (loop_ == AdamW::Loop::fused) {
-          const Scoped place(ctx.place, parameter->on_host() ? Place::host : ctx.place);
-          state->step = state_of(ctx, {}, DType::float32);
-        }
+        if (loop_ == AdamW::Loop::fused) state->step = state_of(ctx, {}, DType::float32);
         state->exp_avg = state_like(ctx, *parameter);
         state->exp_avg_sq = state_like(ctx, *parameter);
       }

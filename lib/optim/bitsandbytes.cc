@@ -140,10 +140,11 @@ class BnbOptimizer final : public StatefulOptimizer<State> {
     if (!mixes) make_absmax();
   }
 
-  /// get_state_buffer, _get_state_double_buffer: where pages pay off they are in managed memory.
+  /// get_state_buffer, _get_state_double_buffer: where pages pay off they are in managed memory, but for parameters on
+  /// the host.
   Tensor buffer(Context& ctx, const Tensor& parameter, DType dtype, std::int64_t count,
                 std::shared_ptr<std::byte>& pages) {
-    if (kind_.is_paged && parameter.numel() >= kMinPagedSize) {
+    if (kind_.is_paged && parameter.numel() >= kMinPagedSize && !parameter.on_host()) {
       const Bytes bytes = bytes_of(count * parameter.numel(), dtype);
       managed_ += bytes;
       if (auto* kernels = optimizer_kernels(ctx, parameter)) pages = kernels->managed_memory(bytes.count());

@@ -27,8 +27,12 @@ class StatefulOptimizer : public Optimizer {
       std::vector<Entry> entries;
       for (std::size_t i = 0; i < groups()[g].size(); ++i)
         if (grad_of(groups()[g][i]).defined()) entries.push_back({&groups()[g][i], &states_[g][i]});
+      if (entries.empty()) continue;
       group_ = g;
-      if (!entries.empty()) step_group(ctx, entries);
+      // What is offloaded is updated on the host, with all that it takes.
+      const bool on_host = entries.front().parameter->on_host();
+      const Scoped place(ctx.place, on_host ? Place::host : Place::device);
+      step_group(ctx, entries);
     }
     end_step();
   }

@@ -7,8 +7,9 @@
 namespace qlp {
 
 inline bool has_weight_decay(const Parameter& parameter, bool norms_decay) {
-  return (norms_decay || parameter.role != ParamRole::norm) && parameter.role != ParamRole::bias &&
-         parameter.role != ParamRole::lora_bias;
+  const bool copied_norm = parameter.role == ParamRole::modules_to_save && parameter.shape.rank() == 1;
+  const bool of_norm = parameter.role == ParamRole::norm || copied_norm;
+  return (norms_decay || !of_norm) && parameter.role != ParamRole::bias && parameter.role != ParamRole::lora_bias;
 }
 
 }  // namespace qlp

@@ -60,6 +60,8 @@ class StackProfile {
   bool torch_has_muon() const { return v_.torch >= Version{2, 9, 0}; }
   /// bitsandbytes/optim/ademamix.py, 0.44.
   bool bnb_has_ademamix() const { return v_.bitsandbytes >= Version{0, 44, 0}; }
+  /// Parameters on the host are updated there (backends/cpu/ops.py, 0.50.0 on); before, kernels of the GPU met them.
+  bool bnb_steps_on_host() const { return v_.bitsandbytes >= Version{0, 50, 0}; }
   /// Optimizers take states of another dtype than the gradients: so in torch 2.14, not in 2.8
   /// (_group_tensors_by_device_and_dtype).
   bool groups_mixed_dtypes() const { return v_.torch >= Version{2, 9, 0}; }

@@ -58,19 +58,15 @@ void make_adapters(Context& ctx, CausalLm& model, DType compute_dtype, const Loa
 
 /// ModulesToSaveWrapper: a deep copy of each module that is trained whole.
 void copy_saved_modules(Context& ctx, CausalLm& model) {
-  const CausalLmParts& parts = model.parts();
-  if (!parts.embedding && !parts.head) return;
-  const DType dtype = (parts.embedding ? parts.embedding->original() : parts.head->weight()).tensor.dtype();
-  for (Module* module : {static_cast<Module*>(parts.embedding.get()), static_cast<Module*>(parts.head.get())}) {
-    if (!module) continue;  // on another stage
-    for (const auto& parameter : module->own_parameters()) {
+  model.visit([&](Module& module) {
+    for (const auto& parameter : module.own_parameters()) {
       if (parameter->role != ParamRole::modules_to_save) continue;
-      const Parameter& original = module->shared_parameters().empty() ? *module->own_parameters().front()
-                                                                      : *module->shared_parameters().front();
-      parameter->tensor = empty(ctx, parameter->shape, dtype, Op::clone);
+      const Parameter& original =
+          module.shared_parameters().empty() ? *module.own_parameters().front() : *module.shared_parameters().front();
+      parameter->tensor = empty_like(ctx, original.tensor, Op::clone);
       copy_into(ctx, parameter->tensor, original.tensor);
     }
-  }
+  });
 }
 
 /// The rows of tokens that are trained, as they are in the table: picked by a list of numbers, then copied twice

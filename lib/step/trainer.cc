@@ -370,14 +370,10 @@ void Trainer::optimizer_step(Context& ctx) {
     if (ctx.kernels(grad_norm_)) numbers_.back().grad_norm = item(ctx, grad_norm_);
   }
   const bool skipped = scaler_ && scaler_->found_inf(ctx);
-  if (skipped) {
+  if (skipped)
     numbers_.back().skipped = true;
-  } else {
-    // Offloaded parameters are updated on the host.
-    const bool on_host = !trained_.empty() && trained_.front().on_host();
-    const Scoped place(ctx.place, on_host ? Place::host : Place::device);
+  else
     optimizer_->step(ctx);
-  }
   touch_updated(ctx);
   if (scaler_) scaler_->update(ctx);
 }

@@ -37,6 +37,7 @@ FSDP1_VARIABLES = {
     "FSDP_AUTO_WRAP_POLICY": ("auto_wrap_policy", str.lower),
     "FSDP_MIN_NUM_PARAMS": ("min_num_params", int),
 }
+WRAP_VARIABLES = ("FSDP_AUTO_WRAP_POLICY", "FSDP_MIN_NUM_PARAMS")
 # What the job says elsewhere, or what changes no memory of the steps.
 LAUNCH_VARIABLES = {"ACCELERATE_MIXED_PRECISION", "FSDP_STATE_DICT_TYPE"}
 MESH_VARIABLES = ("ACCELERATE_USE_PARALLELISM_CONFIG", "PARALLELISM_CONFIG_DP_REPLICATE_SIZE", "PARALLELISM_CONFIG_DP_SHARD_SIZE")
@@ -173,6 +174,8 @@ def plan_of(c, versions, training):
         options["use_orig_params"] = False
     plan = mesh_plan(c["env"], plan, options)
     for name, value in sorted(c["env"].items()):
+        if plan.startswith("fsdp1") and c["adapter"] and name in WRAP_VARIABLES:
+            continue  # the Trainer puts PEFT's policy in its place
         if name not in MESH_VARIABLES and name not in LAUNCH_VARIABLES:
             key, read = FSDP1_VARIABLES[name]
             options[key] = read(str(value))

@@ -80,7 +80,7 @@ def judge_case(record, id, keep, setting):
         return Row(id, stack, plan, method, metric, predicted, expected)
 
     try:
-        answer = tool.Answer(tool.estimate(setting.binary, job.yaml(), options, keep), job.rank)
+        answer = tool.Answer(tool.estimate(setting.binary, job.yaml(), options, keep, rank=job.rank), job.rank)
         answer = limited_to_device(answer, job, options, setting)
     except tool.Refused as e:
         if job.scope:
@@ -104,7 +104,7 @@ def limited_to_device(answer, job, options, setting):
     as much more memory."""
     if answer.fits and answer.device_used_bytes() <= job.limit:
         return answer
-    return tool.Answer(tool.estimate(setting.binary, job.yaml(job.limit + answer.outside_bytes()), options), job.rank)
+    return tool.Answer(tool.estimate(setting.binary, job.yaml(job.limit + answer.outside_bytes()), options, rank=job.rank), job.rank)
 
 
 def case_rows(record, job, answer, row):

@@ -28,14 +28,15 @@ def find_binary(given, root):
     return binary
 
 
-def estimate(binary, text, options=(), keep=None, timeout=300):
-    """The report of a job file given as text; raises Refused or Failed."""
+def estimate(binary, text, options=(), keep=None, timeout=300, rank=0):
+    """The report of a job file given as text, with this rank of its only plan; raises Refused or Failed."""
+    command = ["explain", f"--rank={rank}"] if rank else ["estimate"]
     with tempfile.TemporaryDirectory(prefix="accuracy-") as folder:
         path = keep or os.path.join(folder, "job.yaml")
         with open(path, "w") as f:
             f.write(text)
         try:
-            done = subprocess.run([binary, "estimate", *options, "--json=-", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            done = subprocess.run([binary, *command, *options, "--json=-", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   text=True, timeout=timeout, errors="replace")
         except subprocess.TimeoutExpired:
             raise Failed(f"no answer within {timeout} s")

@@ -52,6 +52,17 @@ TEST_CASE("estimate/adapter_rules: what lies beside the embedding, on plans that
   }
 }
 
+// Seen with torch 2.8.0 and 2.14.1.
+TEST_CASE("estimate/adapter_rules: trained biases beside frozen weights") {
+  const AdapterSpec all{.target_modules = {"q_proj"}, .bias = AdapterBias::all};
+  for (const bool original : {false, true}) {
+    CHECK(codes(with(all), Fsdp1{.use_orig_params = original}).empty());  // there are none
+    CHECK(codes(with(all, Family::qwen2), Fsdp1{.use_orig_params = original}).empty() == original);
+  }
+  CHECK(codes(with(all), Zero{.stage = 3}).empty());
+  CHECK(codes(with(all, Family::qwen2), Zero{.stage = 3}) == Codes{"bias-beside-frozen"});
+}
+
 TEST_CASE("estimate/adapter_rules: tokens that PEFT does not train") {
   CHECK(codes(with({.target_modules = {"q_proj"}, .trainable_token_indices = {130}})).empty());
   CHECK(codes(with({.target_modules = {"q_proj"}, .trainable_token_indices = {131}})) ==

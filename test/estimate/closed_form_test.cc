@@ -292,6 +292,13 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by 
     CHECK(grid.check(lora, "modules_to_save of a tied table") > 0);
     qlora.adapter->modules_to_save = {"lm_head"};
     CHECK(grid.check(qlora, "modules_to_save beside 4 bit") > 0);
+    qlora.adapter->modules_to_save = {"norm"};
+    CHECK(grid.check(qlora, "copies of norms beside 4 bit") > 0);
+    for (const Family family : {Family::llama, Family::qwen3, Family::gemma2}) {
+      lora.model = small_model(family);
+      lora.adapter->modules_to_save = {"norm", "embed_tokens"};
+      CHECK(grid.check(lora, "copies of all norms") > 0);
+    }
   }
   SUBCASE("trained biases") {
     lora.model = small_model(Family::qwen2), qlora.model = lora.model;

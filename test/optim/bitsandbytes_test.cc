@@ -66,6 +66,18 @@ TEST_CASE("optim/bitsandbytes: blocks of 2048 before 0.44") {
   CHECK(job.step() == Events{kMap, kLarge, 16});
 }
 
+TEST_CASE("optim/bitsandbytes: what is on the host has all of its state there, and no pages") {
+  OptimizerJob job({});
+  {
+    const Scoped place(job.dry.ctx.place, Place::host);
+    job.parameters.push_back(empty(job.dry.ctx, {100000}, DType::float32, Op::parameter));
+    set_grad(job.parameters[0], empty_like(job.dry.ctx, job.parameters[0], Op::parameter));
+  }
+  job.make(Bitsandbytes{Algorithm::adamw, 8, true}, {{0}});
+  CHECK(job.step().empty());
+  CHECK(job.optimizer->managed_state() == Bytes{});
+}
+
 TEST_CASE("optim/bitsandbytes: paged averages of 100,000 elements and more are beside the allocator, maxima are not") {
   OptimizerJob job({{{99999}, DType::float32}, {{100000}, DType::float32}});
   job.make(Bitsandbytes{Algorithm::adamw, 8, true}, {{0, 1}});

@@ -1,0 +1,106 @@
+// Options across plans as the real libraries ran them on a null GPU: Llama 3.2 1B cut to two layers, 129 tokens,
+// checkpointing, two steps; torch 2.8.0, transformers 4.57.1, peft 0.18.0, accelerate 1.15.0, bitsandbytes 0.50.2.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "estimate/dry_run.h"
+#include "estimate/small_jobs.h"
+
+namespace qlp {
+namespace {
+
+JobSpec two_layers(std::int64_t world_size) {
+  JobSpec job = small_job(llama_1b(2));
+  job.model.tie_word_embeddings = true, job.model.checkpoint_dtype = DType::bfloat16;
+  job.training.seq_len = 129, job.training.num_steps = 2;
+  job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
+  job.training.optimizer = named_optimizer("adamw_torch");
+  job.loading = Loading::gpu;
+  job.cluster.world_size = world_size;
+  job.stack = {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
+  return job;
+}
+
+JobSpec with_adapter(JobSpec job, std::vector<std::string> saved, std::vector<std::string> targets = {}) {
+  job.adapter = AdapterSpec{.r = 8, .all_linear = targets.empty()};
+  job.adapter->target_modules = std::move(targets), job.adapter->modules_to_save = std::move(saved);
+  return job;
+}
+
+JobSpec with(JobSpec job, const char* optimizer) {
+  job.training.optimizer = named_optimizer(optimizer);
+  return job;
+}
+
+JobSpec in_4_bits(JobSpec job) {
+  job.quantization = QuantizationSpec{.double_quant = true, .quant_storage = DType::bfloat16};
+  job.training.gradient_accumulation_steps = 2;
+  return job;
+}
+
+/// Requested bytes: the most in training, and what is left after the last step.
+struct Figures {
+  std::uint64_t peak = 0, held = 0;
+  bool operator==(const Figures&) const = default;
+};
+
+Figures figures(const JobSpec& job, const ShardingPlan& plan) {
+  const auto run = dry_run(job, plan, 0);
+  REQUIRE(run);
+  Figures out;
+  for (const Phase& phase : run->timeline.phases()) {
+    if (!phase.name.starts_with("micro") && !phase.name.starts_with("step")) continue;
+    out.peak = std::max(out.peak, phase.requested.bytes);
+    out.held = phase.end.requested.current;
+  }
+  return out;
+}
+
+/// With biases of q, k and v.
+ModelSpec small_qwen2() {
+  ModelSpec spec;
+  spec.family = Family::qwen2;
+  spec.hidden_size = 1024, spec.intermediate_size = 2048, spec.num_hidden_layers = 2, spec.vocab_size = 32003;
+  spec.num_attention_heads = 8, spec.num_key_value_heads = 2, spec.head_dim = 128, spec.qkv_bias = true;
+  spec.max_position_embeddings = 32768, spec.checkpoint_dtype = DType::bfloat16;
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("estimate/crossed_runs: copies of norms") {
+  const std::vector<std::string> targets{"q_proj", "v_proj"};
+  CHECK(figures(with_adapter(two_layers(1), {"norm"}, targets), Single{}) == Figures{988222380, 787005588});
+  CHECK(figures(with_adapter(two_layers(3), {"norm"}, targets), Fsdp1{}) == Figures{1050386562, 273871050});
+  CHECK(figures(in_4_bits(with_adapter(two_layers(4), {"embed_tokens", "input_layernorm"}, targets)),
+                Fsdp1{.use_orig_params = false}) == Figures{3580663836, 953866256});
+  CHECK(figures(with_adapter(two_layers(3), {"norm"}), Fsdp2{}) == Figures{1572447832, 276299028});
+}
+
+TEST_CASE("estimate/crossed_runs: optimizers on the host") {
+  const Fsdp1 offloaded{.cpu_offload = true};
+  CHECK(figures(with(two_layers(4), "adafactor"), offloaded) == Figures{2240036960, 17039444});
+  CHECK(figures(in_4_bits(with_adapter(with(two_layers(4), "paged_adamw_8bit"), {})), offloaded) ==
+        Figures{915780388, 18985996});
+  CHECK(figures(with_adapter(with(two_layers(5), "ademamix_8bit"), {}),
+                Fsdp1{.use_orig_params = false, .cpu_offload = true}) == Figures{864711542, 17039444});
+  CHECK(figures(with(two_layers(2), "lion_32bit"), Fsdp1{.sharding_strategy = ShardingStrategy::shard_grad_op,
+                                                         .cpu_offload = true}) == Figures{2361679968, 17039444});
+}
+
+TEST_CASE("estimate/crossed_runs: biases that are trained beside frozen weights") {
+  JobSpec job = with_adapter(two_layers(3), {}, {"q_proj", "up_proj"});
+  job.model = small_qwen2();
+  job.training.gradient_checkpointing = GradientCheckpointing::none;
+  job.adapter->r = 4, job.adapter->bias = AdapterBias::lora_only;
+  CHECK(figures(job, Fsdp1{}) == Figures{294064888, 108524430});
+  job.adapter->bias = AdapterBias::all, job.adapter->dtype = DType::bfloat16;
+  CHECK(figures(job, Fsdp1{}) == Figures{294073080, 108532622});
+}
+
+}  // namespace qlp
