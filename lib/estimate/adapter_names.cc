@@ -101,7 +101,7 @@ Diagnostics adapter_warnings(const JobSpec& job) {
                  [](const std::string& name, const std::string& module) {
                    return is_saved_module({.modules_to_save = {name}}, module);
                  }),
-       "module", "modules_to_save", "embed_tokens and lm_head are there");
+       "module", "modules_to_save", "embed_tokens, lm_head and norms are there");
   warn(unmatched(keys_of(adapter.rank_pattern), targetable, gives_a_rank), "layer with an adapter", "rank_pattern", "");
   warn(unmatched(keys_of(adapter.alpha_pattern), targetable, gives_a_rank), "layer with an adapter", "alpha_pattern",
        "");

@@ -281,6 +281,9 @@ class Cli(unittest.TestCase):
         wrong = run("explain", JOB, "--plan", "ddp", "--phase", "micro1.backwrd")
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("did you mean micro1.backward?", wrong.stderr)
+        stopped = run("explain", JOB, "--plan", "zero3", "--json")
+        self.assertEqual(stopped.returncode, 1)
+        self.assertFalse(json.loads(stopped.stdout)["plans"][0]["applicable"])
 
     def test_verify_on_the_cpu_is_as_predicted(self):
         for job in ("configs/tiny-qlora.yaml", "configs/tiny-full.yaml"):
