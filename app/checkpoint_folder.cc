@@ -82,11 +82,14 @@ std::optional<std::string> why_not_ours(const std::string& target) {
 CheckpointFolder::CheckpointFolder(std::string target) : target_(std::move(target)) {
   while (target_.size() > 1 && target_.back() == '/') target_.pop_back();
   check_target(target_);
+  std::error_code error;
+  if (const auto parent = fs::path(target_).parent_path(); !parent.empty()) fs::create_directories(parent, error);
+  if (error) fail(target_, error.value());
   staging_ = target_ + ".XXXXXX";
   if (mkdtemp(staging_.data()) == nullptr) {
-    const int error = errno;
+    const int reason = errno;
     staging_.clear();
-    fail(target_, error);
+    fail(target_, reason);
   }
 }
 

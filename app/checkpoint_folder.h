@@ -21,7 +21,7 @@ std::optional<std::string> why_not_ours(const std::string& target);
 /// again, as Interrupted.
 class CheckpointFolder {
  public:
-  /// Fails where why_not_ours has a reason.
+  /// Makes the folders above it. Fails where why_not_ours has a reason.
   explicit CheckpointFolder(std::string target);
   ~CheckpointFolder();
   CheckpointFolder(const CheckpointFolder&) = delete;

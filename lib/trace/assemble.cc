@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <map>
 #include <tuple>
 
@@ -112,6 +113,7 @@ std::string why_nothing_was_recorded(const std::vector<ProcessRecord>& records, 
   if (wrong != records.end())
     return "its torch " + wrong->torch + " is built for " + (wrong->hip.empty() ? "the CPU" : "ROCm") +
            ", not for CUDA: install a CUDA build of the same version (no GPU is needed)";
+  if (run.end.signal != 0) return "that was before the end of its first phase";
   return failed ? "it failed before anything was on the GPU" : "it put nothing on the GPU";
 }
 
@@ -124,7 +126,8 @@ std::string end_text(const ProgramRun& run) {
     case RunEnd::interrupted:
       return "interrupted";
     case RunEnd::ended:
-      return "it ended with " + run.end.text();
+      return "it ended with " + run.end.text() +
+             (run.end.signal == SIGKILL ? ", as when the host's memory runs out" : "");
   }
   return {};
 }

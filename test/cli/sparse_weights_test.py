@@ -70,6 +70,10 @@ class SparseWeights(unittest.TestCase):
         config = json.loads((self.target / "config.json").read_text(encoding="utf-8"))
         self.assertEqual(config["quantization_config"]["bnb_4bit_quant_type"], "nf4")
 
+    def test_folders_above_the_target_are_made(self):
+        self.write("llama-3.2-1b", self.target / "of" / "llama", "--layers", 1)
+        self.assertTrue((self.target / "of" / "llama" / "config.json").is_file())
+
     def test_tokenizer_of_the_source_is_kept(self):
         source = Path(self.folder.name, "source")
         source.mkdir()
@@ -111,7 +115,9 @@ class SparseWeights(unittest.TestCase):
         self.assertIn("--group-size", self.refused(2, "llama-3.2-1b", self.target, "--group-size", 64))
         self.assertIn("experts", self.refused(2, "mixtral-8x7b", self.target, "--format", "awq"))
         self.assertIn("at most", self.refused(2, "llama-3.2-1b", self.target, "--layers", 99))
-        self.refused(3, "llama-3.2-1b", self.target / "no" / "such" / "parent")
+        file = Path(self.folder.name, "file")
+        file.write_text("", encoding="utf-8")
+        self.refused(3, "llama-3.2-1b", file / "weights")
         self.assertFalse(self.target.exists())
 
 

@@ -96,6 +96,11 @@ TEST_CASE("trace/assemble: a failure says what went wrong") {
   says(message({record(kTorch)}, ended(0)), "nothing on the GPU");
   says(message({record(kSome)}, {.how = RunEnd::ended, .end = {.code = 0, .signal = 11}, .message = {}, .output = {}}),
        "signal 11");
+  const auto killed = [](int signal) {
+    return ProgramRun{.how = RunEnd::ended, .end = {.code = 0, .signal = signal}, .message = {}, .output = {}};
+  };
+  says(message({record(kTorch)}, killed(11)), "before the end of its first phase");
+  says(message({record(kTorch)}, killed(9)), "host's memory");
   says(message({}, {.how = RunEnd::not_started, .end = {}, .message = "train: No such file", .output = {}}),
        "No such file");
   says(message({record(kSome + R"({"event": "exception", "type": "ValueError", "message": "bad"})" + "\n")}, ended(1)),
