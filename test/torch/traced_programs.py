@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -80,11 +81,12 @@ class TracedPrograms(unittest.TestCase):
 
     def same_real_and_played(self, program, *words, launcher, play=()):
         """Two real processes under the launcher, and either rank played alone, under `play`: the same to the byte."""
-        real = {rank["rank"]: rank for rank in self.ran([], program, *words, launcher=launcher)["ranks"]}
+        runs = [([], launcher)] + [(["--world-size", "2", "--rank", str(rank)], play) for rank in (0, 1)]
+        with ThreadPoolExecutor(2) as pool:
+            both, *alone = pool.map(lambda run: self.ran(run[0], program, *words, launcher=run[1])["ranks"], runs)
+        real = {rank["rank"]: rank for rank in both}
         self.assertEqual(sorted(real), [0, 1])
-        for rank in (0, 1):
-            options = ["--world-size", "2", "--rank", str(rank)]
-            played = self.ran(options, program, *words, launcher=play)["ranks"][0]
+        for rank, (played,) in enumerate(alone):
             self.assertEqual(played["rank"], rank)
             for figure in ("requested_bytes", "allocated_bytes", "active_bytes", "reserved_bytes"):
                 self.assertEqual(played["training_peak"][figure], real[rank]["training_peak"][figure],
