@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "base/refusal.h"
-#include "model/target_matching.h"
 #include "plan/loading.h"
 
 namespace qlp {
@@ -30,9 +29,6 @@ Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan) {
                                "training.micro_batch_size",
                                "let micro_batch_size x seq_len x experts of a token x ep / tp be a multiple of the "
                                "experts, and micro_batch_size x seq_len one of tp; or only estimate"));
-  if (std::holds_alternative<Apollo>(job.training.optimizer.kind))
-    refusals.push_back(refusal("cannot-compute", "a run for real makes no random projections, as APOLLO does",
-                               "training.optimizer", "take adamw_torch, or only estimate"));
   // fsdp_utils.py, fsdp2_prepare_model: model_has_params4bit
   if (std::holds_alternative<Fsdp2>(plan) && load_path(job, plan) == LoadPath::through_gpu)
     refusals.push_back(refusal("fsdp2-4bit-unsent",
@@ -41,26 +37,11 @@ Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan) {
                                "model.loading", "set loading to gpu, or only estimate"));
   const bool first_rank_reads =
       std::holds_alternative<Fsdp2>(plan) && loading_under(job, plan) == Loading::rank0 && job.cluster.world_size > 1;
-  if (first_rank_reads && job.adapter && job.adapter->use_dora)
-    refusals.push_back(refusal("cannot-compute",
-                               "DoRA takes the norms of weights that the first rank alone has read under FSDP2",
-                               "model.loading", "set loading to gpu or cpu, or only estimate"));
   if (first_rank_reads && job.cluster.mesh.pp > 1)
     refusals.push_back(refusal("cannot-compute",
                                "one rank alone reads weights, and stages of which it is none would train on nothing",
                                "model.loading", "set loading to gpu or cpu, or only estimate"));
-  const bool is_int8 = job.quantization && job.quantization->quant_type == QuantType::int8;
-  if (is_int8 && std::holds_alternative<Ddp>(plan) && job.adapter && job.adapter->bias != AdapterBias::none)
-    refusals.push_back(refusal("cannot-compute",
-                               "biases of LLM.int8's layers have no gradients to reduce under DDP yet", "adapter.bias",
-                               "set bias to none, or only estimate"));
   return refusals;
-}
-
-Diagnostics check_kernels(const JobSpec& job) {
-  if (!job.adapter || !adapts_embedding(*job.adapter)) return {};
-  return {refusal("cannot-compute", "no kernel looks up columns, as an adapter on the embedding does",
-                  "adapter.target_modules", "verify it with --device cpu, or only estimate")};
 }
 
 }  // namespace qlp

@@ -10,7 +10,4 @@ namespace qlp {
 /// Why this job under this plan can only be predicted so far; nothing: it computes.
 Diagnostics check_can_compute(const JobSpec& job, const ShardingPlan& plan);
 
-/// And what has no kernel on GPUs.
-Diagnostics check_kernels(const JobSpec& job);
-
 }  // namespace qlp

@@ -98,7 +98,9 @@ void DoraLayer::initialise(Context& ctx, const DoraOperands& layer) {
   Tensor sum;
   {
     const Tensor scaled = scale(ctx, update, scaling_);
-    sum = add(ctx, weight, scaled);
+    // Ranks that read no weights have zeros, in memory that nobody writes to.
+    const bool unread = weight.storage().place() == Place::meta;
+    sum = unread ? add_scalar(ctx, scaled, 0) : add(ctx, weight, scaled);
   }
   const Scoped kept(ctx.category, Category::adapter);
   magnitude_->tensor = row_norms(ctx, sum);

@@ -1,16 +1,23 @@
 // apollo_torch 1.0, apollo.py and random_projector.py.
+#include <cmath>
 #include <cstddef>
 #include <functional>
+#include <numbers>
 
 #include "autograd/matmul.h"
 #include "optim/optimizer_state.h"
+#include "tensor/random.h"
 #include "tensor/reduction.h"
 
 namespace qlp {
 namespace {
 
+constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8;  // TrainingArguments' adam_beta1, adam_beta2, adam_epsilon
+constexpr double kAboveZero = 1e-8, kMostGrowth = 1.01;      // apollo.py
+
 struct ApolloState {
   bool projected = false;
+  std::uint64_t seed = 0;  ///< the parameter's number, from 1
   std::int64_t steps = 0;
   Tensor projector, exp_avg, exp_avg_sq, norm;
   std::vector<Tensor> tensors() const { return {projector, exp_avg, exp_avg_sq, norm}; }
@@ -27,7 +34,9 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
   ApolloOptimizer(const Apollo& kind, std::vector<ParameterGroup> groups)
       : StatefulOptimizer(std::move(groups)), kind_(kind) {
     std::size_t plain = this->groups().front().size();
+    std::uint64_t number = 0;
     each([&](const Tensor&, ApolloState& state) {
+      state.seed = ++number;
       if (plain > 0)
         --plain;
       else
@@ -50,8 +59,25 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
     }
     ++state.steps;
     names_.denom = empty_like(ctx, state.exp_avg_sq, Op::foreach_sqrt);
+    average(ctx, state, names_.denom);
     names_.norm_grad = empty_like(ctx, names_.denom, Op::div);
+    compute(ctx, Binary::div, names_.norm_grad, state.exp_avg, names_.denom);
     if (state.projected) scale_gradient(ctx, grad_of(parameter), state);
+    const auto steps = static_cast<double>(state.steps);
+    const double step_size = lr() * std::sqrt(1 - std::pow(kBeta2, steps)) / (1 - std::pow(kBeta1, steps));
+    compute(ctx, Binary::add, parameter, parameter, names_.norm_grad, -step_size);
+    if (weight_decay() > 0) compute(ctx, Unary::mul, parameter, parameter, 1 - lr() * weight_decay());
+  }
+
+  /// Both averages in place, and the root of the second.
+  void average(Context& ctx, const ApolloState& state, const Tensor& denom) const {
+    compute(ctx, Unary::mul, state.exp_avg, state.exp_avg, kBeta1);
+    compute(ctx, Binary::add, state.exp_avg, state.exp_avg, names_.grad, 1 - kBeta1);
+    compute(ctx, Binary::mul, denom, names_.grad, names_.grad, 1 - kBeta2);
+    compute(ctx, Unary::mul, state.exp_avg_sq, state.exp_avg_sq, kBeta2);
+    compute(ctx, Binary::add, state.exp_avg_sq, state.exp_avg_sq, denom);
+    compute(ctx, Unary::sqrt, denom, state.exp_avg_sq);
+    compute(ctx, Unary::add, denom, denom, kEps);
   }
 
   /// True if a matrix of these dimensions is multiplied from the right.
@@ -65,13 +91,15 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
   void project(Context& ctx, ApolloState& state) {
     const Tensor full = names_.grad;
     const bool right = from_right(full);
-    if (state.steps % kind_.update_proj_gap == 0) state.projector = random_matrix(ctx, full, right);
+    if (state.steps % kind_.update_proj_gap == 0)
+      state.projector =
+          random_matrix(ctx, full, right, random_key(state.seed, static_cast<std::uint64_t>(state.steps)));
     const Operand matrix{.tensor = state.projector, .turned = true};
     names_.grad = right ? gemm(ctx, {full}, matrix, full.dtype()) : gemm(ctx, matrix, {full}, full.dtype());
   }
 
   /// stable_randn(...) / sqrt(rank) beside a float32 copy of the gradient, then cast to its dtype.
-  Tensor random_matrix(Context& ctx, const Tensor& grad, bool right) const {
+  Tensor random_matrix(Context& ctx, const Tensor& grad, bool right, std::uint64_t key) const {
     const bool wide = grad.dtype() == DType::float32;
     const Tensor matrix = wide ? grad : empty_like(ctx, grad, DType::float32, Op::to_copy);
     const Shape shape = right ? Shape{kind_.rank, grad.size(1)} : Shape{grad.size(0), kind_.rank};
@@ -79,11 +107,26 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
     Tensor projection;
     {
       const Tensor random = empty(ctx, shape, DType::float32, Op::empty);
+      fill_normal(ctx, random, key);
       projection = empty(ctx, shape, DType::float32, wide ? Op::optimizer_state : Op::div);
+      compute(ctx, Unary::mul, projection, random, 1 / std::sqrt(static_cast<double>(kind_.rank)));
     }
     if (wide) return projection;
     const Scoped kept(ctx.category, Category::optimizer_state);
-    return empty(ctx, shape, grad.dtype(), Op::optimizer_state);
+    const Tensor narrow = empty(ctx, shape, grad.dtype(), Op::optimizer_state);
+    copy_into(ctx, narrow, projection);
+    return narrow;
+  }
+
+  /// Numbers of our own, as the library's come from its generator (Box and Muller).
+  static void fill_normal(Context& ctx, const Tensor& out, std::uint64_t key) {
+    if (!ctx.kernels(out)) return;
+    std::vector<double> numbers(static_cast<std::size_t>(out.numel()));
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(random_unit(key, 2 * i))));
+      numbers[i] = radius * std::cos(2 * std::numbers::pi * static_cast<double>(random_unit(key, 2 * i + 1)));
+    }
+    upload(ctx, out, numbers);
   }
 
   /// The raw gradient times the quotient of two norms, by channels or as a whole, and not much larger than it was.
@@ -93,28 +136,38 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
       if (kind_.scale_type == Apollo::Scale::tensor) return whole_norm(ctx, x);
       Tensor out = empty(ctx, {x.size(1 - dim)}, x.dtype(), Op::linear_norm);
       reduction_scratch(ctx, x, 1U << static_cast<unsigned>(dim), Op::linear_norm);
+      compute(ctx, Reduce::sum_of_squares, out.view(x.shape().with(dim, 1)), x);
+      compute(ctx, Unary::sqrt, out, out);
       return out;
     };
     {
       const Tensor of_update = norm(names_.norm_grad);
       const Tensor divisor = raised(ctx, [&] { return norm(names_.grad); });
       names_.factor = empty_like(ctx, of_update, Op::div);
+      compute(ctx, Binary::div, names_.factor, of_update, divisor);
     }
     names_.scaled_grad = empty_like(ctx, full, Op::mul);
+    const bool by_rows = kind_.scale_type == Apollo::Scale::channel && dim == 1;
+    compute(ctx, Binary::mul, names_.scaled_grad, full,
+            by_rows ? names_.factor.view({names_.factor.numel(), 1}) : names_.factor);
     if (state.norm.defined()) {
       names_.scaled_norm = whole_norm(ctx, names_.scaled_grad);
       {
         Tensor growth;
         {
           const Tensor divisor = empty_like(ctx, state.norm, Op::add);
+          compute(ctx, Unary::add, divisor, state.norm, kAboveZero);
           growth = empty_like(ctx, names_.scaled_norm, Op::div);
+          compute(ctx, Binary::div, growth, names_.scaled_norm, divisor);
         }
         scratch(ctx, 1, Op::ne);  // max() of Python compares
         names_.limiter = empty_like(ctx, growth, Op::div);
+        compute(ctx, Unary::at_least, growth, growth, kMostGrowth);
+        compute(ctx, Unary::mul, names_.limiter, growth, 1 / kMostGrowth);
       }
-      names_.scaled_grad = empty_like(ctx, names_.scaled_grad, Op::div);
+      names_.scaled_grad = divided(ctx, names_.scaled_grad, Op::div);
       const Scoped kept(ctx.category, Category::optimizer_state);
-      state.norm = empty_like(ctx, names_.scaled_norm, Op::optimizer_state);
+      state.norm = divided(ctx, names_.scaled_norm, Op::optimizer_state);
     } else {
       const Scoped kept(ctx.category, Category::optimizer_state);
       state.norm = whole_norm(ctx, names_.scaled_grad);
@@ -122,15 +175,23 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
     names_.norm_grad = names_.scaled_grad;
   }
 
+  Tensor divided(Context& ctx, const Tensor& x, Op op) const {
+    Tensor out = empty_like(ctx, x, op);
+    compute(ctx, Binary::div, out, x, names_.limiter);
+    return out;
+  }
   static Tensor whole_norm(Context& ctx, const Tensor& x) {
     Tensor out = empty(ctx, {}, x.dtype(), Op::linear_norm);
     full_reduction_scratch(ctx, x.numel(), Op::linear_norm);
+    reduce_all(ctx, Reduce::sum_of_squares, out, x);
+    compute(ctx, Unary::sqrt, out, out);
     return out;
   }
-  /// norm + 1e-8
   static Tensor raised(Context& ctx, const std::function<Tensor()>& norm) {
     const Tensor plain = norm();
-    return empty_like(ctx, plain, Op::add);
+    Tensor out = empty_like(ctx, plain, Op::add);
+    compute(ctx, Unary::add, out, plain, kAboveZero);
+    return out;
   }
 
   Apollo kind_;

@@ -4,6 +4,7 @@
 #include "autograd/pointwise.h"
 #include "autograd/record.h"
 #include "autograd/views.h"
+#include "quant/bias_gradient.h"
 #include "quant/replace_data.h"
 #include "tensor/arithmetic.h"
 #include "tensor/compute.h"
@@ -29,9 +30,11 @@ struct MatMul8bitLtBackward final : Node {
   using Node::Node;
   EightBitWeight weight;
   Tensor input;
+  DType bias_dtype = DType::float32;
 
   Grads backward(Context& ctx, Grads& grads) override {
-    Grads out(1);
+    Grads out(2);
+    if (wants(1)) out[1] = bias_gradient(ctx, grads[0], bias_dtype);
     if (!wants(0)) return out;
     const Shape& shape = weight.state->shape;
     const Tensor grad = contiguous(ctx, grads[0]);
@@ -115,14 +118,15 @@ Tensor product(Context& ctx, const Tensor& x, const EightBitWeight& weight, doub
 
 Tensor linear_8bit(Context& ctx, const Tensor& x, const EightBitWeight& weight, const Tensor& bias, double threshold) {
   replace_data(ctx, bias, x.dtype());
-  const auto node = record<MatMul8bitLtBackward>(ctx, x);
+  const auto node = record<MatMul8bitLtBackward>(ctx, x, bias);
   Tensor out;
   {
     const Scoped no_grad(ctx.grad_enabled, false);
     const Tensor rows = contiguous(ctx, x).view({x.numel() / x.size(-1), x.size(-1)});
     out = product(ctx, rows, weight, threshold).view(x.shape().with(-1, weight.state->shape[0]));
     if (bias.defined()) compute(ctx, Binary::add, out, out, bias);  // by the kernel of the product
-    if (node) node->weight = weight, node->input = rows;
+    if (node && x.requires_grad()) node->weight = weight, node->input = rows;
+    if (node && bias.defined()) node->bias_dtype = bias.dtype();
   }
   set_history(out, node);
   return out;

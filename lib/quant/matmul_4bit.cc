@@ -4,12 +4,12 @@
 #include "autograd/pointwise.h"
 #include "autograd/record.h"
 #include "autograd/views.h"
+#include "quant/bias_gradient.h"
 #include "quant/dequantize.h"
 #include "quant/gemm_dispatch.h"
 #include "tensor/arithmetic.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
-#include "tensor/reduction.h"
 
 namespace qlp {
 namespace {
@@ -31,24 +31,13 @@ struct MatMul4BitBackward final : Node {
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor& grad = grads[0];
     Grads out(2);
-    if (wants(1)) {
-      out[1] = empty(ctx, without_first(grad.shape()), bias_dtype, Op::sum);
-      reduction_scratch(ctx, grad, 1, Op::sum);
-      if (ctx.kernels(grad)) compute(ctx, Reduce::sum, out[1].view(grad.shape().with(0, 1)), grad);
-    }
+    if (wants(1)) out[1] = bias_gradient(ctx, grad, bias_dtype);
     if (wants(0)) {
       const Tensor dense = dequantized_as(ctx, weight, grad.dtype());
       out[0] = gemm(ctx, {grad}, {dense}, grad.dtype()).view(grad.shape().with(-1, weight.state->shape[1]));
       out[0].impl()->is_view = false;  // torch.matmul's _unsafe_view has no base
     }
     return out;
-  }
-
- private:
-  static Shape without_first(const Shape& shape) {
-    Shape rest;
-    for (int i = 1; i < static_cast<int>(shape.rank()); ++i) rest.push_back(shape[i]);
-    return rest;
   }
 };
 

@@ -188,8 +188,7 @@ bool run_gpu_rank(const VerifyRequest& request, const GpuRankOptions& options, R
   };
   try {
     if (!channel.tell(RankHello{options.rank})) return false;
-    for (const Diagnostics& refusals : {check_can_compute(request.job, request.plan.plan), check_kernels(request.job)})
-      if (!refusals.empty()) throw refusals;
+    if (auto refusals = check_can_compute(request.job, request.plan.plan); !refusals.empty()) throw refusals;
     return channel.tell(GpuRank(request, options, channel).run());
   } catch (const LauncherGone&) {
     return false;

@@ -23,27 +23,12 @@ TEST_CASE("estimate/can_compute: weights that the first rank alone has read are 
   job.cluster.world_size = 2;
   job.loading = Loading::automatic;
   CHECK(check_can_compute(job, find_plan("fsdp2")->plan).empty());
-  job.adapter->use_dora = true;
-  CHECK(tells(job, "fsdp2", "DoRA takes the norms"));
-  CHECK_FALSE(tells(job, "ddp", "DoRA"));
   job.loading = Loading::cpu;
-  CHECK(check_can_compute(job, find_plan("fsdp2")->plan).empty());
-  job.adapter->use_dora = false;
   job.cluster.mesh.pp = 2;
   CHECK(check_can_compute(job, find_plan("fsdp2")->plan).empty());
   job.loading = Loading::automatic;
   CHECK(tells(job, "fsdp2", "stages of which it is none"));
   CHECK_FALSE(tells(job, "ddp", "stages"));
-}
-
-TEST_CASE("estimate/can_compute: trained biases of an 8-bit base do not compute under DDP") {
-  JobSpec job = small_lora_job(small_model(Family::qwen2));
-  job.cluster.world_size = 2;
-  job.quantization = QuantizationSpec{.quant_type = QuantType::int8, .quant_storage = DType::int8};
-  CHECK_FALSE(tells(job, "ddp", "biases"));
-  job.adapter->bias = AdapterBias::all;
-  CHECK(tells(job, "ddp", "biases"));
-  CHECK_FALSE(tells(job, "zero2", "biases"));
 }
 
 }  // namespace qlp::test

@@ -74,6 +74,17 @@ TEST_CASE("estimate/computed_models: LLM.int8 learns, near to what the weights t
   }
 }
 
+TEST_CASE("estimate/computed_models: trained biases of LLM.int8's layers have gradients, which ranks share") {
+  JobSpec job = small_lora_job(small_model(Family::qwen2));
+  job.quantization = QuantizationSpec{.quant_type = QuantType::int8};
+  job.adapter->bias = AdapterBias::all;
+  job.training.num_steps = 4;
+  learns(job);
+  job = float_job(job);
+  job.cluster.world_size = 2;
+  check_equals_unsharded(job, Ddp{}, {.loss = 0.01, .weights = 0.01});
+}
+
 TEST_CASE("estimate/computed_models: longrope, with frequencies for short and for long sequences") {
   for (const std::int64_t original : {8, 32}) {
     JobSpec job = small_lora_job(small_model(Family::phi3));

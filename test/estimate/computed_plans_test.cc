@@ -80,6 +80,14 @@ TEST_CASE("estimate/computed_plans: DoRA under ZeRO-3, whose layers read the bas
   check_equals_unsharded(job, zero(3), {});
 }
 
+TEST_CASE("estimate/computed_plans: DoRA under FSDP2, whose first rank alone reads weights and takes their norms") {
+  JobSpec job = on_ranks(small_lora_job(small_model(Family::llama)));
+  job.dtype = DType::float32, job.training.bf16 = false;
+  job.adapter->use_dora = true;
+  job.loading = Loading::rank0;
+  check_equals_unsharded(job, Fsdp2{}, {});
+}
+
 TEST_CASE("estimate/computed_plans: ZeRO-3 with a second copy within each node") {
   JobSpec job = on_ranks(small_job(small_model(Family::llama)));
   job.dtype = DType::float32, job.training.bf16 = false;

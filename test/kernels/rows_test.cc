@@ -13,6 +13,15 @@ TEST_CASE("kernels/rows: an embedding gathers its rows") {
     }
 }
 
+TEST_CASE("kernels/rows: columns are rows of a table that is turned, as an adapter of an embedding looks them up") {
+  Bench bench;
+  for (const DType dtype : kFloats) {
+    Twin table(dtype, {4, 9}, {9, 4}, {1, 9}), index(DType::int64, {5}), out(dtype, {5, 4});
+    bench.randomize(table), bench.set(index, {8, 0, 3, 3, 7});
+    bench.compare([&](Kernels& k, const auto& at) { k.gather_rows(0, at(out), at(table), at(index)); }, {&out}, 0);
+  }
+}
+
 TEST_CASE("kernels/rows: its gradient adds up rows that are named more than once") {
   Bench bench;
   for (const DType dtype : kFloats)

@@ -19,6 +19,7 @@ using Numbers = std::vector<double>;
 struct Steps {
   int count = 2;
   double weight_decay = 0;
+  bool in_second_group = false;
 };
 
 /// At a rate of 0.1, with two gradients in turn.
@@ -27,9 +28,11 @@ Numbers after_steps(const OptimizerKind& kind, const Shape& shape, const Numbers
   test::CpuDevice cpu;
   const Scoped no_grad(cpu.ctx.grad_enabled, false);
   const Tensor parameter = cpu.tensor(shape, values, DType::float32);
-  const auto optimizer = make_optimizer(cpu.ctx, kind, {{parameter}});
+  std::vector<ParameterGroup> groups{{parameter}};
+  if (steps.in_second_group) groups.insert(groups.begin(), ParameterGroup{});
+  const auto optimizer = make_optimizer(cpu.ctx, kind, std::move(groups));
   optimizer->set_lr(0.1);
-  optimizer->set_weight_decays({steps.weight_decay});
+  optimizer->set_weight_decays(std::vector(steps.in_second_group ? 2 : 1, steps.weight_decay));
   for (int step = 0; step < steps.count; ++step) {
     Numbers next = grad;
     for (double& g : next) g = step % 2 == 0 ? g : 0.1 - g / 2;
@@ -82,6 +85,18 @@ TEST_CASE("optim/updates: weight decay, of the parameter or of its gradient") {
   decays(Adafactor{}, {0.8828923, -1.9767737, 0.3979694, 0.256575, -0.7647828, 2.9015462});
   decays(ScheduleFree{}, {0.9074601, -1.9216946, 0.3704724, 0.3055657, -0.8059421, 2.8809967});
   decays(ScheduleFree{ScheduleFree::Base::sgd}, {0.94308, -1.9566226, 0.4777837, 0.3125888, -0.8878163, 2.8942025});
+}
+
+// apollo_torch 1.0.3 with its random numbers replaced by ours, at TrainingArguments' betas and epsilon.
+TEST_CASE("optim/updates: APOLLO scales gradients by what their projections become") {
+  Apollo apollo{.rank = 2, .update_proj_gap = 2};
+  check(apollo, {0.7463475, -1.8618727, 0.1369051, 0.4411366, -0.9716064, 2.7606986}, 1e-5, {.count = 4});
+  check(apollo, {0.5942826, -1.5131519, 0.0881561, 0.3673734, -0.8021526, 2.2362599}, 1e-5,
+        {.count = 4, .weight_decay = 0.5});
+  const Steps projected{.count = 4, .in_second_group = true};
+  check(apollo, {0.9450421, -1.0339175, -0.3096602, -0.1617137, -9.4567986, 7.0292907}, 1e-4, projected);
+  apollo.scale_type = Apollo::Scale::tensor;
+  check(apollo, {0.7508179, -2.0881786, 0.3313196, 0.3228245, -1.3211888, 2.6971502}, 1e-4, projected);
 }
 
 TEST_CASE("optim/updates: schedule-free RAdam trains nothing until it trusts its variance") {
