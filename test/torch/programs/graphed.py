@@ -10,7 +10,9 @@ tokens = torch.randint(0, 1000, (2, 65), device="cuda")
 
 def step():
     optimizer.zero_grad(set_to_none=True)
-    loss = F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+    logits = model(tokens[:, :-1]).masked_fill(tokens[:, :-1, None] == 1, 0.0)
+    logits[tokens[:, 1:] == 2] = 0.0
+    loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
     loss.backward()
     optimizer.step()
     return loss

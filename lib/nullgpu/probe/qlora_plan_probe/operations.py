@@ -311,11 +311,15 @@ class Operations:
         return tensor
 
     def _masked_fill(self, tensor, mask, value):
-        number = value.to(tensor.dtype) if isinstance(value, torch.Tensor) else made.tensor(value, dtype=tensor.dtype)
+        """All that its kernel needs is there, so nothing remains of it but its checks and what it writes. (The other
+        operations that could stand in for it put a number on the device first, which a graph's capture forbids.)"""
+        if mask.dtype is not torch.bool:
+            raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+        mask.expand(tensor.shape)
         known = None
         if is_small(tensor):
+            number = value.to(tensor.dtype) if isinstance(value, torch.Tensor) else made.tensor(value, dtype=tensor.dtype)
             known = self._written(lambda x, m, v: x.masked_fill(m, v.to(x.dtype)), (tensor, mask, number), {})
-        aten.where.self_out(mask, number, tensor, out=tensor)
         self._values.put(tensor, known)
         return tensor
 
