@@ -125,15 +125,11 @@ class Rules {
   void check_biases() {
     const bool trains = adapter_.bias != AdapterBias::none || adapter_.lora_bias;
     const std::string key = adapter_.lora_bias ? "lora_bias" : "bias";
-    const auto* zero = std::get_if<Zero>(&plan_);
     const auto* fsdp1 = std::get_if<Fsdp1>(&plan_);
     refuse_if(fsdp1 && !fsdp1->use_orig_params && trains_biases(), "fsdp1-mixed-unit",
               "trained biases lie beside frozen weights in an FSDP1 unit: 'Must flatten tensors with uniform "
               "`requires_grad` when `use_orig_params=False`'",
               "bias", "none, or set use_orig_params to true");
-    refuse_if(zero && zero->stage == 3 && trains_biases(), "bias-beside-frozen",
-              "trained biases beside frozen weights, in one module of ZeRO-3, are not planned yet", "bias",
-              "none, or plan fsdp2 or zero2");
     refuse_if(trains && job_.cluster.mesh.tp > 1, "bias-tp",
               "trained biases of layers that are cut are not planned yet", key, "leave it out");
   }

@@ -78,7 +78,8 @@ class Parts {
     Weights persistent, groups[2];
     for (ListedWeight weight : weights) {
       if (options_.module_dtype && is_floating(weight.dtype)) weight.dtype = *options_.module_dtype;
-      if (!options_.offload_param) of(held, category_of(weight)) += bytes_of(part(weight), weight.dtype);
+      if (!options_.offload_param && !weight.trained)
+        of(held, category_of(weight)) += bytes_of(part(weight), weight.dtype);
       if (options_.secondary_ranks > 1 && !weight.trained)  // after a step those of trained ones are out of date
         of(held, category_of(weight)) +=
             bytes_of(part(weight) * options_.world_size / options_.secondary_ranks, weight.dtype);
@@ -87,10 +88,10 @@ class Parts {
       if (weight.trained) groups[weight.has_weight_decay(options_.norms_decay) ? 0 : 1].push_back(weight);
     }
     add_persistent(persistent, held);
-    for (const Weights& group : groups) add_group(group, held);
-    const DType dtype = (groups[0].empty() ? groups[1] : groups[0]).front().dtype;
+    const ListedWeight& first = groups[groups[0].empty() ? 1 : 0].front();
+    for (const Weights& group : groups) add_group(group, first, held);
     const std::int64_t bucket = options_.contiguous_gradients ? options_.reduce_bucket_size : 0;
-    of(held, Category::communication_buffers) += bytes_of(bucket, dtype);
+    of(held, Category::communication_buffers) += bytes_of(bucket, options_.gradient_dtype());
     // A flag for numbers that are none, and the norm of the last step.
     if (!options_.offload_optimizer)
       of(held, Category::workspace) += bytes_of(1, DType::boolean) + bytes_of(1, DType::float64);
@@ -113,12 +114,15 @@ class Parts {
     }
   }
 
-  void add_group(const Weights& group, Held& held) const {
+  /// `first` of all that is trained: the parts of all are one buffer, in its dtype and category.
+  void add_group(const Weights& group, const ListedWeight& first, Held& held) const {
+    if (!options_.offload_param)
+      for (const ListedWeight& weight : group) of(held, category_of(first)) += bytes_of(part(weight), first.dtype);
     if (options_.offload_optimizer) return;
     std::int64_t sub_group = 0;
     for (std::size_t i = 0; i < group.size(); ++i) {
       sub_group += part(group[i]);
-      of(held, Category::gradients) += bytes_of(part(group[i]), group[i].dtype);
+      of(held, Category::gradients) += bytes_of(part(group[i]), options_.gradient_dtype());
       if (sub_group < options_.sub_group_size && i + 1 < group.size()) continue;
       of(held, Category::optimizer_state) += bytes_of(sub_group, DType::float32);
       held.trained.push_back({.rows = std::exchange(sub_group, 0), .dtype = DType::float32});

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/refusal.h"
+#include "estimate/weight_list.h"
 #include "estimate/zero_plan.h"
 #include "model/target_matching.h"
 #include "plan/loading.h"
@@ -28,18 +29,34 @@ void check_options(const Zero& plan, Diagnostics& refusals) {
                "offload_optimizer.ratio");
 }
 
-void check_training(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
+void check_training(const JobSpec& job, Diagnostics& refusals) {
   if (job.training.gradient_checkpointing == GradientCheckpointing::nonreentrant)
     refusals.push_back(refusal(
         "zero3-nonreentrant-checkpointing",
         "ZeRO-3 frees parameters between the forward pass and its repetition, which checkpointing without reentrance "
         "stops at: 'Recomputed values for the following tensors have different metadata than during the forward pass'",
         "training.gradient_checkpointing", "set use_reentrant to true"));
-  const auto dtype = zero_module_dtype(job.training, plan);
-  if (!dtype && job.dtype != DType::float32)
-    refusals.push_back(refusal("not-supported",
-                               "ZeRO-3 without mixed precision is worked out for weights in float32 only",
-                               "training.mixed_precision", "set it to bf16"));
+}
+
+/// Parameters that stay whole are gathered together after each step, into buffers of the first one's dtype
+/// (partition_parameters.py, _allgather_params_coalesced).
+void check_persistent(const JobSpec& job, const Zero3Options& options, const StackProfile& stack,
+                      Diagnostics& refusals) {
+  std::optional<DType> dtype;
+  for (const ListedWeight& weight : list_weights(job, stack.load())) {
+    if (weight.stored() > options.param_persistence_threshold) continue;
+    const bool cast = options.module_dtype && is_floating(weight.dtype);
+    const DType own = cast ? *options.module_dtype : weight.dtype;
+    if (dtype.value_or(own) != own) {
+      refusals.push_back(refusal(
+          "zero3-persistent-dtypes",
+          "small parameters, which ZeRO-3 gathers together after each step, are in " + std::string(name_of(*dtype)) +
+              " and " + std::string(name_of(own)) + ": 'output tensor must have the same type as input tensor'",
+          "training.mixed_precision", "set it to bf16, or stage3_param_persistence_threshold: 0"));
+      return;
+    }
+    dtype = own;
+  }
 }
 
 /// PEFT's wrapper of such a module passes on what its copy has, DeepSpeed's hooks among it, which then count gradients
@@ -85,7 +102,7 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
                                std::to_string(job.cluster.world_size) + " ranks are not a whole number of groups of " +
                                    std::to_string(plan.zero_hpz_partition_size),
                                "plans.zero3.zero_hpz_partition_size", "give the GPUs of a node"));
-  check_training(job, plan, refusals);
+  check_training(job, refusals);
   if (job.model.experts) check_experts(job, stack, refusals);
   if (job.adapter && job.adapter->use_dora && load_path(job, plan) == LoadPath::in_parts)
     refusals.push_back(refusal("zero3-dora-init",
@@ -122,6 +139,8 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
   options.offload_optimizer = plan.offload_optimizer.device == OffloadDevice::cpu;
   options.pin_param = plan.offload_param.pin_memory;
   options.pin_gradients = plan.offload_optimizer.pin_memory;
+  check_persistent(job, options, stack, refusals);
+  if (has_errors(refusals)) return Unexpected{std::move(refusals)};
   return options;
 }
 

@@ -48,10 +48,9 @@ void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) 
     refusals.push_back(refusal("zero-offloaded-lion", "DeepSpeedCPULion, which takes Lion's place, is not worked out",
                                "training.optimizer", "take adamw_torch, or leave offload_optimizer out"));
   const OptimizerKind& kind = job.training.optimizer.kind;
-  const bool plain = std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind);
-  const bool on_gpu = plan.offload_optimizer.device == OffloadDevice::none &&
-                      (bnb != nullptr || std::holds_alternative<Adafactor>(kind));
-  if (plan.stage == 3 && !plain && !on_gpu)
+  const bool looked_at = std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) || bnb != nullptr ||
+                         std::holds_alternative<Adafactor>(kind) || std::holds_alternative<RmsProp>(kind);
+  if (plan.stage == 3 && !looked_at)
     refusals.push_back(refusal("zero3-optimizer",
                                "what this optimizer keeps of the flat parts of ZeRO-3 is not worked out yet",
                                "training.optimizer", "take adamw_torch, or a plan of stage 2"));

@@ -12,11 +12,22 @@
 #include "tensor/wait_stream.h"
 
 namespace qlp {
+namespace {
+
+/// The tensor itself where it is in that dtype.
+Tensor cast(Context& ctx, const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype) return tensor;
+  const Tensor copy = empty_like(ctx, tensor, dtype, Op::to_copy);
+  copy_into(ctx, copy, tensor);
+  return copy;
+}
+
+}  // namespace
 
 Zero3Gradients::Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3Param*>>& groups,
                                const std::vector<Tensor>& masters, const Zero3Options& options)
-    : options_(options), norms_(groups.size()) {
-  const DType dtype = groups.front().front()->dtype();
+    : options_(options), parameter_dtype_(groups.front().front()->dtype()), norms_(groups.size()) {
+  const DType dtype = options.gradient_dtype();
   if (options.contiguous_gradients) {
     const Scoped category(ctx.category, Category::communication_buffers);
     bucket_ = empty(ctx, {options.reduce_bucket_size}, dtype, Op::empty);
@@ -83,78 +94,90 @@ void Zero3Gradients::reduce(Context& ctx) {
   wait_stream(ctx, options_.reduce_stream(), ctx.stream);
   const Scoped stream(ctx.stream, options_.reduce_stream());
   std::sort(in_bucket_.begin(), in_bucket_.end(), [](auto* a, auto* b) { return a->id() < b->id(); });
-  const Tensor reduced = reduce_scatter(ctx);
+  const std::vector<Tensor> reduced = reduce_scatter(ctx);
   Tensor on_device;  // the name of the loop in Python outlives its turn
-  for (Zero3Param* param : in_bucket_) {
-    if (param->holds_data()) {
-      if (options_.offload_optimizer) offload_part(ctx, *param, on_device);
-      grad_of(param->tensor()).storage().record_stream(ctx.stream);
+  for (std::size_t i = 0; i < in_bucket_.size(); ++i) {
+    Zero3Param& param = *in_bucket_[i];
+    if (param.holds_data()) {
+      keep_part(ctx, param, reduced[i]);
+      if (options_.offload_optimizer) offload_part(ctx, param, on_device);
+      grad_of(param.tensor()).storage().record_stream(ctx.stream);
     }
-    set_grad(param->tensor(), Tensor());
-    kept_.at(param).arrived.reset();
+    set_grad(param.tensor(), Tensor());
+    kept_.at(&param).arrived.reset();
   }
   in_bucket_.clear();
   bucket_numel_ = 0;
 }
 
-/// reduce_scatter_coalesced: the parts for each rank behind each other, with padding; a single gradient that can be cut
-/// evenly is reduced where it lies.
-Tensor Zero3Gradients::reduce_scatter(Context& ctx) {
+/// __avg_scatter_grads: this rank's part of each gradient, in the dtype of the first parameter;
+/// reduce_scatter_coalesced lays the parts for each rank behind each other, with padding, but reduces a single gradient
+/// that can be cut evenly where it lies.
+std::vector<Tensor> Zero3Gradients::reduce_scatter(Context& ctx) const {
   const Scoped category(ctx.category, Category::communication_buffers);
   const std::int64_t world = options_.world_size;
-  const DType dtype = in_bucket_.front()->dtype();
+  const DType dtype = options_.gradient_dtype();
+  std::vector<Tensor> whole, own;
+  for (const Zero3Param* param : in_bucket_)
+    whole.push_back(cast(ctx, grad_of(param->tensor()), dtype).view({param->numel()}));
   if (in_bucket_.size() == 1 && in_bucket_.front()->numel() % world == 0) {
-    const Tensor& grad = grad_of(in_bucket_.front()->tensor());
-    const Tensor whole = grad.view({grad.numel()});
-    const Tensor own = whole.flat(options_.rank * (whole.numel() / world), whole.numel() / world);
-    qlp::reduce_scatter(ctx, options_.group(), own, whole, ReduceOp::average);
-    keep_part(ctx, *in_bucket_.front(), own);
-    return grad;
+    const std::int64_t part = in_bucket_.front()->numel() / world;
+    own.push_back(whole.front().flat(options_.rank * part, part));
+    qlp::reduce_scatter(ctx, options_.group(), own.front(), whole.front(), ReduceOp::average);
+  } else {
+    own = scatter_joined(ctx, whole);
   }
+  std::vector<Tensor> parts;
+  for (const Tensor& part : own) parts.push_back(cast(ctx, part, parameter_dtype_));
+  return parts;
+}
+
+std::vector<Tensor> Zero3Gradients::scatter_joined(Context& ctx, const std::vector<Tensor>& whole) const {
+  const std::int64_t world = options_.world_size;
   std::vector<Tensor> padding;
   std::int64_t total = 0;
   for (std::int64_t rank = 0; rank < world; ++rank)
-    for (const Zero3Param* param : in_bucket_) {
-      const std::int64_t part = ceil_div(param->numel(), world);
-      const std::int64_t filled = std::clamp<std::int64_t>(param->numel() - rank * part, 0, part);
-      if (filled < part) padding.push_back(empty(ctx, {part - filled}, dtype, Op::empty));
+    for (const Tensor& gradient : whole) {
+      const std::int64_t part = ceil_div(gradient.numel(), world);
+      const std::int64_t filled = std::clamp<std::int64_t>(gradient.numel() - rank * part, 0, part);
+      if (filled < part) padding.push_back(empty(ctx, {part - filled}, gradient.dtype(), Op::empty));
       total += part;
     }
-  Tensor flat = empty(ctx, {total}, dtype, Op::cat);
+  const Tensor flat = empty(ctx, {total}, options_.gradient_dtype(), Op::cat);
   const std::int64_t row = total / world;
   if (ctx.kernels(flat)) {
     fill(ctx, flat, 0);
     std::int64_t start = 0;
-    for (const Zero3Param* param : in_bucket_) {
-      const Tensor grad = grad_of(param->tensor()).view({param->numel()});
-      const std::int64_t part = param->partition_numel();
-      for (std::int64_t at = 0, rank = 0; at < param->numel(); at += part, ++rank) {
-        const std::int64_t own = std::min(part, param->numel() - at);
-        copy_into(ctx, flat.flat(rank * row + start, own), grad.flat(at, own));
+    for (const Tensor& gradient : whole) {
+      const std::int64_t part = ceil_div(gradient.numel(), world);
+      for (std::int64_t at = 0, rank = 0; at < gradient.numel(); at += part, ++rank) {
+        const std::int64_t own = std::min(part, gradient.numel() - at);
+        copy_into(ctx, flat.flat(rank * row + start, own), gradient.flat(at, own));
       }
       start += part;
     }
   }
-  const Tensor own = flat.flat(options_.rank * row, row);
-  qlp::reduce_scatter(ctx, options_.group(), own, flat, ReduceOp::average);
+  const Tensor mine = flat.flat(options_.rank * row, row);
+  qlp::reduce_scatter(ctx, options_.group(), mine, flat, ReduceOp::average);
+  std::vector<Tensor> parts;
   std::int64_t start = 0;
   for (const Zero3Param* param : in_bucket_) {
-    keep_part(ctx, *param, own.flat(start, param->partition_numel()));
+    parts.push_back(mine.flat(start, param->partition_numel()));
     start += param->partition_numel();
   }
-  return flat;
+  return parts;
 }
 
 /// partition_grads: the first of a step is copied, the others are added.
 void Zero3Gradients::keep_part(Context& ctx, const Zero3Param& param, const Tensor& part) {
   Kept& kept = kept_.at(&param);
-  if (!ctx.kernels(kept.part)) return;
-  if (options_.offload_optimizer)
-    kept.arrived = part;
-  else if (fresh_.insert(&param).second)
-    copy_into(ctx, kept.part, part);
-  else
-    compute(ctx, Binary::add, kept.part, kept.part, part);
+  if (options_.offload_optimizer) {
+    if (ctx.kernels(kept.part)) kept.arrived = part;
+    return;
+  }
+  if (fresh_.insert(&param).second) return copy_into(ctx, kept.part, part);
+  const Scoped category(ctx.category, Category::gradient_temporaries);
+  compute(ctx, Binary::add, kept.part, kept.part, cast(ctx, part, kept.part.dtype()));
 }
 
 /// partition_grads, where master weights live on the host: the part is copied there and back, its norm is taken on the

@@ -43,7 +43,8 @@ class Zero3Gradients {
   void add_hook(Context& ctx, Zero3Param& param);
   void ready(Context& ctx, Zero3Param& param);
   void reduce(Context& ctx);
-  Tensor reduce_scatter(Context& ctx);
+  std::vector<Tensor> reduce_scatter(Context& ctx) const;
+  std::vector<Tensor> scatter_joined(Context& ctx, const std::vector<Tensor>& whole) const;
   void keep_part(Context& ctx, const Zero3Param& param, const Tensor& part);
   void offload_part(Context& ctx, const Zero3Param& param, Tensor& on_device);
   void add_arrived(Context& ctx, const Zero3Param& param, const Tensor& on_device);
@@ -57,6 +58,7 @@ class Zero3Gradients {
   };
 
   Zero3Options options_;
+  DType parameter_dtype_;  ///< of the first one that is trained
   bool boundary_ = true;
   Tensor bucket_;
   Tensor flat_;  ///< parts of all gradients

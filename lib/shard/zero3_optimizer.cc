@@ -227,7 +227,7 @@ void Zero3Optimizer::prepare_gradient(Context& ctx, std::size_t group) {
   const Scoped category(ctx.category, Category::gradients);
   const Shape part{partition_numel(groups_[group])};
   const std::vector<Tensor>& parts = gradients_->parts(group);
-  Tensor flat = parts.size() == 1 ? parts.front() : empty(ctx, part, dtype_, Op::cat);
+  Tensor flat = parts.size() == 1 ? parts.front() : empty(ctx, part, parts.front().dtype(), Op::cat);
   if (parts.size() > 1 && ctx.kernels(flat)) {
     std::int64_t start = 0;
     for (const Tensor& piece : parts) {

@@ -18,6 +18,8 @@ struct Zero3Options {
   std::int64_t rank = 0;
   /// The engine casts the module to it (bf16 enabled); none: parameters stay as they are.
   std::optional<DType> module_dtype;
+  /// In which gradients are reduced and added up (engine.py, communication_data_type, get_data_types).
+  DType gradient_dtype() const { return module_dtype.value_or(DType::float32); }
   ZeroLossScale loss_scale;  ///< that the first step has
   bool checks_overflow() const { return module_dtype == DType::float16; }
   double gradient_clipping = 1;  ///< the most that the norm may be; 0: any

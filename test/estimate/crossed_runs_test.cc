@@ -61,6 +61,8 @@ Figures figures(const JobSpec& job, const ShardingPlan& plan) {
   return out;
 }
 
+const Zero kZero3{.stage = 3};
+
 /// With biases of q, k and v.
 ModelSpec small_qwen2() {
   ModelSpec spec;
@@ -101,6 +103,28 @@ TEST_CASE("estimate/crossed_runs: biases that are trained beside frozen weights"
   CHECK(figures(job, Fsdp1{}) == Figures{294064888, 108524430});
   job.adapter->bias = AdapterBias::all, job.adapter->dtype = DType::bfloat16;
   CHECK(figures(job, Fsdp1{}) == Figures{294073080, 108532622});
+}
+
+TEST_CASE("estimate/crossed_runs: ZeRO-3 without mixed precision reduces 16-bit gradients in float32") {
+  JobSpec job = two_layers(3);
+  job.model.vocab_size = 32003;
+  job.training.gradient_checkpointing = GradientCheckpointing::none, job.training.bf16 = false;
+  CHECK(figures(job, kZero3) == Figures{4144808143, 3140183413});
+  job = with_adapter(std::move(job), {}, {"q_proj", "up_proj"});
+  job.adapter->r = 4, job.adapter->autocast_adapter_dtype = false;
+  CHECK(figures(job, kZero3) == Figures{2665802861, 2142769061});
+}
+
+TEST_CASE("estimate/crossed_runs: trained biases and other optimizers under ZeRO-3") {
+  JobSpec job = with_adapter(two_layers(3), {}, {"q_proj", "up_proj"});
+  job.model = small_qwen2();
+  job.training.gradient_checkpointing = GradientCheckpointing::none;
+  job.adapter->r = 4, job.adapter->bias = AdapterBias::all;
+  CHECK(figures(job, kZero3) == Figures{1341150829, 1072954925});
+  job = with_adapter(with(two_layers(3), "rmsprop"), {}, {"q_proj"});
+  job.model.vocab_size = 32003, job.adapter->r = 4;
+  job.training.gradient_checkpointing = GradientCheckpointing::none;
+  CHECK(figures(job, kZero3) == Figures{1664285193, 1142048061});
 }
 
 }  // namespace qlp

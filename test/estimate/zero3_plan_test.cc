@@ -205,18 +205,25 @@ TEST_CASE("estimate/zero3_plan: what cannot run, or is not worked out, is refuse
     job.stack.transformers = {5, 24, 0};
     CHECK(refused(job, plan) == Codes{"zero3-stacked-experts"});
   }
-  SUBCASE("other optimizers, and on the host others than torch's") {
+  SUBCASE("other optimizers") {
     job.training.optimizer = named_optimizer("schedule_free_adamw");
     CHECK(refused(job, plan) == Codes{"zero3-optimizer"});
-    job.training.optimizer = named_optimizer("adafactor");
-    CHECK(refused(job, plan).empty());
-    plan.offload_optimizer.device = OffloadDevice::cpu;
-    CHECK(refused(job, plan) == Codes{"zero3-optimizer"});
+    for (const char* optimizer : {"adafactor", "rmsprop", "paged_adamw_8bit"}) {
+      job.training.optimizer = named_optimizer(optimizer);
+      CHECK(refused(job, plan).empty());
+      plan.offload_optimizer.device = OffloadDevice::cpu;
+      CHECK(refused(job, plan).empty());
+    }
   }
-  SUBCASE("16-bit weights without bf16") {
+  SUBCASE("small parameters of two dtypes, which are gathered together") {
     job.training.bf16 = false;
-    CHECK(refused(job, plan) == Codes{"not-supported"});
-    job.dtype = DType::float32;
+    CHECK(refused(job, plan) == Codes{"zero3-persistent-dtypes"});
+    plan.stage3_param_persistence_threshold = 0;
+    CHECK(refused(job, plan).empty());
+    plan.stage3_param_persistence_threshold.reset();
+    job.adapter->autocast_adapter_dtype = false;
+    CHECK(refused(job, plan).empty());
+    job.adapter->autocast_adapter_dtype = true, job.dtype = DType::float32;
     CHECK(refused(job, plan).empty());
   }
   SUBCASE("options one by one, all at once") {
