@@ -171,6 +171,7 @@ NodePtr config_of(const ModelSpec& spec) {
            {"pad_token_id", 0},
            {"bos_token_id", in_vocabulary(1)},
            {"eos_token_id", in_vocabulary(2)}};
+  for (const auto& [key, member, of_class] : factors_of(spec.family)) out[key] = spec.factors.*member;
   if (row.query_pre_attn_scalar != 0) {
     const auto cap = [](std::optional<double> value) { return value ? Json(*value) : Json(nullptr); };
     out["hidden_activation"] = row.hidden_act;

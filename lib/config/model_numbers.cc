@@ -13,6 +13,7 @@ namespace qlp {
 namespace {
 
 constexpr NumberRange kScalars{1e-3, 1e9};
+constexpr NumberRange kFactorRange{1e-9, 1e12};
 
 using Member = std::optional<double> RopeScaling::*;
 constexpr std::array<std::pair<std::string_view, Member>, 3> kMagnitudes{
@@ -182,8 +183,12 @@ std::string scaling_text(const RopeScaling& scaling) {
 void read_model_numbers(const ConfigFields& fields, ModelSpec& spec) {
   const auto* rope = fields.find(FieldNames{"rope_parameters", "rope_scaling"});
   if (rope && rope->kind != NodeKind::map) rope = nullptr;
-  if (rope)  // one for each kind of layers
-    if (const auto* full = ConfigFields(*rope, fields.findings()).find("full_attention")) rope = full;
+  const TextNode* sliding = nullptr;
+  if (rope) {  // one for each kind of layers
+    const ConfigFields kinds(*rope, fields.findings());
+    sliding = kinds.find("sliding_attention");
+    if (const auto* full = kinds.find("full_attention")) rope = full;
+  }
   const ConfigFields inner(rope ? *rope : fields.config(), fields.findings());
   const FamilyRow& of_class = row_of(spec.family);
   const FieldNumbers numbers(fields);
@@ -191,6 +196,11 @@ void read_model_numbers(const ConfigFields& fields, ModelSpec& spec) {
   auto theta = numbers("rope_theta");
   if (!theta && rope) theta = FieldNumbers(inner)("rope_theta");
   spec.rope_theta = theta.value_or(of_class.rope_theta);
+  for (const auto& [key, member, of_factor] : factors_of(spec.family))
+    spec.factors.*member = numbers(key).value_or(of_factor);
+  if (spec.family == Family::gemma3_text && sliding && sliding->kind == NodeKind::map)  // where 5.0 has put it
+    if (const auto local = FieldNumbers(ConfigFields(*sliding, fields.findings()))("rope_theta"))
+      spec.factors.rope_local_base_freq = *local;
   if (const double of_scores = of_class.query_pre_attn_scalar; of_scores != 0) {
     double scalar = numbers("query_pre_attn_scalar").value_or(of_scores);
     if (scalar < kScalars.least || scalar > kScalars.most) {
@@ -214,6 +224,8 @@ void read_model_numbers(MapReader& map, ModelSpec& spec) {
   spec.rms_norm_eps = map.number("rms_norm_eps", {}).value_or(of_class.norm_eps);
   spec.rope_theta = map.number("rope_theta", {1, 1e12}).value_or(of_class.rope_theta);
   if (of_class.query_pre_attn_scalar != 0) spec.query_pre_attn_scalar = map.number("query_pre_attn_scalar", kScalars);
+  for (const auto& [key, member, of_factor] : factors_of(spec.family))
+    spec.factors.*member = map.number(key, kFactorRange).value_or(of_factor);
   const bool is_said = map.has("partial_rotary_factor") || map.has("head_dim");
   const auto fault = width_fault(spec);
   if (fault && (is_said || !map.findings().has_errors()))
@@ -228,6 +240,8 @@ std::vector<std::pair<std::string_view, std::string>> model_number_lines(const M
   if (spec.rope_theta != of_class.rope_theta) lines.emplace_back("rope_theta", exact_number(spec.rope_theta));
   if (spec.query_pre_attn_scalar)
     lines.emplace_back("query_pre_attn_scalar", exact_number(*spec.query_pre_attn_scalar));
+  for (const auto& [key, member, of_factor] : factors_of(spec.family))
+    if (spec.factors.*member != of_factor) lines.emplace_back(key, exact_number(spec.factors.*member));
   if (spec.rope_scaling != RopeScaling{}) lines.emplace_back("rope_scaling", scaling_text(spec.rope_scaling));
   return lines;
 }

@@ -34,7 +34,7 @@ class Builder {
         .scales_embedding = scales_embedding(),
         .embedding_scale = embedding_scale(),
         .logit_cap = spec_.final_logit_softcapping.value_or(0),
-        .logit_scale = design_.scales_logits ? kMadeUpFactor : 0,
+        .logit_scale = design_.scales_logits ? spec_.factors.logit_scale / spec_.factors.logits_scaling : 0,
         .sliding_window = spec_.sliding_window.value_or(0),
         .layers_narrow_masks = is_gemma2,
         .caches_in_training = design_.decoder.caches_in_training,
@@ -71,11 +71,14 @@ class Builder {
     return options_.slice.tp == 1 ? TensorParallel{} : TensorParallel{style, options_.slice.tp};
   }
 
-  /// Gemma's factor is the root of the width; what other families have in their files is made up, as weights are.
-  static constexpr double kMadeUpFactor = 1;
+  /// Gemma's factor is the root of the width.
   double embedding_scale() const {
     const bool of_gemma = design_.norm == NormKind::gemma;
-    return of_gemma ? std::sqrt(static_cast<double>(spec_.hidden_size)) : kMadeUpFactor;
+    return of_gemma ? std::sqrt(static_cast<double>(spec_.hidden_size)) : spec_.factors.embedding_multiplier;
+  }
+  double attention_scale() const {
+    if (spec_.factors.attention_multiplier != 0) return spec_.factors.attention_multiplier;
+    return 1 / std::sqrt(spec_.query_pre_attn_scalar.value_or(static_cast<double>(spec_.head_dim)));
   }
   EmbeddingScale scales_embedding() const {
     return where_embedding_scales(spec_.family, options_.model_behaviour.embedding_scales_itself);
@@ -110,13 +113,12 @@ class Builder {
     }
     return scaling;
   }
-  /// Layers that slide stretch no frequencies; Gemma 3's have a base of their own (rope_local_base_freq).
+  /// Layers that slide stretch no frequencies; Gemma 3's have a base of their own.
   std::unique_ptr<RotaryEmbedding> rotary(std::string name, bool slides = false) const {
-    constexpr double kGemma3LocalTheta = 10000;
     const bool has_own_base = slides && spec_.family == Family::gemma3_text;
     const RotaryShape shape{.width = rotary_width(spec_),
                             .positions = spec_.max_position_embeddings,
-                            .theta = has_own_base ? kGemma3LocalTheta : spec_.rope_theta,
+                            .theta = has_own_base ? spec_.factors.rope_local_base_freq : spec_.rope_theta,
                             .scaling = slides ? RopeScaling{} : rope_scaling()};
     return std::make_unique<RotaryEmbedding>(std::move(name), shape, rotary_style(), options_.model_behaviour);
   }
@@ -240,7 +242,7 @@ class Builder {
         .sliding = spec_.slides(index),
         .window = spec_.slides(index) ? *spec_.sliding_window : 0,
         .softcap = spec_.attn_logit_softcapping.value_or(0),
-        .scale = 1 / std::sqrt(spec_.query_pre_attn_scalar.value_or(static_cast<double>(spec_.head_dim))),
+        .scale = attention_scale(),
         .ring = options_.slice.ring};
     return std::make_unique<SelfAttention>(name, shape, std::move(p), options_.model_behaviour,
                                            static_cast<std::size_t>(index));
@@ -335,7 +337,8 @@ class Builder {
                      named(names.after_mlp)};
     return std::make_unique<DecoderLayer>(
         name, std::move(self_attention), std::move(behind), std::move(norms),
-        BlockSums{.scale = design_.scales_residual ? kMadeUpFactor : 0, .parallel = design_.parallel});
+        BlockSums{.scale = design_.scales_residual ? spec_.factors.residual_multiplier : 0,
+                  .parallel = design_.parallel});
   }
 
   const ModelSpec& spec_;

@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "model/family.h"
+#include "model/model_factors.h"
 #include "nn/rope_scaling.h"
 
 namespace qlp {
@@ -60,8 +61,9 @@ struct ModelSpec {
   double rope_theta = 10000;
   RopeScaling rope_scaling{};
   std::optional<double> query_pre_attn_scalar;  ///< Gemma 2 scales scores by one over its root; else the head's width
-  std::optional<DType> checkpoint_dtype;        ///< `dtype` / `torch_dtype` of the file
-  bool stacked_experts = false;                 ///< the files hold them as transformers 5 does, not one by one
+  ModelFactors factors{};
+  std::optional<DType> checkpoint_dtype;  ///< `dtype` / `torch_dtype` of the file
+  bool stacked_experts = false;           ///< the files hold them as transformers 5 does, not one by one
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 

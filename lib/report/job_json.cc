@@ -69,6 +69,7 @@ Json model_json(const JobSpec& job) {
   out["rope_theta"] = model.rope_theta;
   if (model.rope_scaling != RopeScaling{}) out["rope_scaling"] = rope_scaling_json(model.rope_scaling);
   put(out, "query_pre_attn_scalar", model.query_pre_attn_scalar);
+  for (const auto& [key, member, of_class] : factors_of(model.family)) out[key] = model.factors.*member;
   if (model.checkpoint_dtype) out["checkpoint_dtype"] = name_of(*model.checkpoint_dtype);
   if (model.stacked_experts) out["stacked_experts"] = true;
   return out;

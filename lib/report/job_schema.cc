@@ -79,6 +79,12 @@ std::string_view job_schema() {
               }
             },
             "query_pre_attn_scalar": {"type": "number"},
+            "embedding_multiplier": {"type": "number"},
+            "residual_multiplier": {"type": "number"},
+            "attention_multiplier": {"type": "number"},
+            "logits_scaling": {"type": "number"},
+            "logit_scale": {"type": "number"},
+            "rope_local_base_freq": {"type": "number"},
             "checkpoint_dtype": {"type": "string"},
             "stacked_experts": {"type": "boolean"}
           }

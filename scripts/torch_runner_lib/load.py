@@ -13,7 +13,8 @@ SHAPES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attentio
 DERIVED = ("name", "head_dim", "qkv_bias", "attention_bias", "mlp_bias", "experts", "attn_logit_softcapping",
            "final_logit_softcapping", "rope_type", "original_max_position_embeddings", "partial_rotary_factor",
            "checkpoint_dtype", "stacked_experts", "max_window_layers", "sliding_window_pattern", "no_rope_layer_interval",
-           "rms_norm_eps", "rope_theta", "rope_scaling", "query_pre_attn_scalar")
+           "rms_norm_eps", "rope_theta", "rope_scaling", "query_pre_attn_scalar", "embedding_multiplier",
+           "residual_multiplier", "attention_multiplier", "logits_scaling", "logit_scale", "rope_local_base_freq")
 
 
 def at_least(*version):

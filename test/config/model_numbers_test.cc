@@ -74,6 +74,25 @@ TEST_CASE("config/model_numbers: Cohere's norms have a key of their own") {
   CHECK(model("cohere2", ", \"layer_norm_eps\": 2e-5, \"rms_norm_eps\": 1").rms_norm_eps == 2e-5);
 }
 
+TEST_CASE("config/model_numbers: factors of Granite, Cohere and Gemma 3, with the defaults of their classes") {
+  CHECK(model("granite", "").factors == ModelFactors{.attention_multiplier = 1});
+  const ModelFactors granite =
+      model("granite", ", \"embedding_multiplier\": 12, \"residual_multiplier\": 0.22, \"logits_scaling\": 8").factors;
+  CHECK(granite.embedding_multiplier == 12);
+  CHECK(granite.residual_multiplier == 0.22);
+  CHECK(granite.logits_scaling == 8);
+  CHECK(model("cohere", "").factors.logit_scale == 0.0625);
+  CHECK(model("llama", "").factors == ModelFactors{});
+  CHECK_FALSE(read("granite", ", \"logits_scaling\": 0"));
+  CHECK(model("gemma3_text", "").factors.rope_local_base_freq == 10000);
+  CHECK(model("gemma3_text", ", \"rope_local_base_freq\": 5000").factors.rope_local_base_freq == 5000);
+  const ModelSpec newer = model("gemma3_text",
+                                ", \"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1e5}, "
+                                "\"sliding_attention\": {\"rope_theta\": 2000}}");
+  CHECK(newer.rope_theta == 1e5);
+  CHECK(newer.factors.rope_local_base_freq == 2000);
+}
+
 TEST_CASE("config/model_numbers: what is turned of a head is an even number") {
   const auto message = [](const Result<ModelDocument>& read) {
     REQUIRE_FALSE(read);
@@ -110,6 +129,8 @@ TEST_CASE("config/model_numbers: a job file that is written says the same") {
         "original_max_position_embeddings: 8192}",
         "family: qwen2\n  rope_scaling: {rope_type: yarn, factor: 4, mscale: 0.5, mscale_all_dim: 1, truncate: false}",
         "family: gemma2\n  query_pre_attn_scalar: 144",
+        "family: granite\n  embedding_multiplier: 12\n  attention_multiplier: 0.015625\n  logits_scaling: 8",
+        "family: cohere2\n  logit_scale: 0.25", "family: gemma3_text\n  rope_local_base_freq: 5000",
         "family: phi3\n  rope_type: longrope\n  original_max_position_embeddings: 64\n  rope_scaling: {short_factor: "
         "[1, 1, 1, 1, 1, 1, 1, 1.5], long_factor: [1, 2, 3, 4, 5, 6, 7, 8]}"}) {
     CAPTURE(more);

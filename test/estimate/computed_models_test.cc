@@ -85,6 +85,24 @@ TEST_CASE("estimate/computed_models: trained biases of LLM.int8's layers have gr
   check_equals_unsharded(job, Ddp{}, {.loss = 0.01, .weights = 0.01});
 }
 
+TEST_CASE("estimate/computed_models: factors of a file are multiplied by, and divided by") {
+  JobSpec job = small_lora_job(small_model(Family::granite));
+  job.training.num_steps = 1;
+  const auto loss = [&] { return loss_of(compute_run(job, Single{}, kLr), 0); };
+  const double plain = loss(), even = std::log(static_cast<double>(job.model.vocab_size));
+  job.model.factors.attention_multiplier = 2;
+  CHECK(loss() != plain);
+  job.model.factors.residual_multiplier = 0.5;
+  const double damped = loss();
+  job.model.factors.embedding_multiplier = 3;
+  CHECK(loss() != damped);
+  job.model.factors.logits_scaling = 1e6;  // all logits are the same then
+  CHECK(loss() == doctest::Approx(even).epsilon(1e-4));
+  JobSpec cohere = small_lora_job(small_model(Family::cohere));
+  cohere.training.num_steps = 1, cohere.model.factors.logit_scale = 1e-6;
+  CHECK(loss_of(compute_run(cohere, Single{}, kLr), 0) == doctest::Approx(even).epsilon(1e-4));
+}
+
 TEST_CASE("estimate/computed_models: longrope, with frequencies for short and for long sequences") {
   for (const std::int64_t original : {8, 32}) {
     JobSpec job = small_lora_job(small_model(Family::phi3));
