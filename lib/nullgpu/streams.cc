@@ -1,11 +1,11 @@
 #include "nullgpu/streams.h"
 
 #include <atomic>
-#include <ctime>
 #include <mutex>
 #include <unordered_set>
 
 #include "nullgpu/books.h"
+#include "nullgpu/calls.h"
 #include "nullgpu/device.h"
 #include "nullgpu/host_queue.h"
 #include "nullgpu/pools.h"
@@ -42,12 +42,6 @@ Stream* default_stream(std::uintptr_t handle) {
     defaults.push_back(made);
   }
   return &(*defaults[device])[handle == 2 ? 2 : 0];
-}
-
-double now_milliseconds() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
 }
 
 bool pending(std::uint64_t epoch, std::uint64_t host_work) {
@@ -119,7 +113,7 @@ int record(void* event, void* stream) {
   }
   e->recorded = true;
   e->epoch = g_epoch.load();
-  e->milliseconds = now_milliseconds();
+  e->launches = launches();
   e->host_work = s->host_work;
   return ok;
 }
@@ -228,9 +222,8 @@ int elapsed(float* milliseconds, void* start, void* stop) {
   if (pending(a->epoch, a->host_work) || pending(b->epoch, b->host_work)) {
     return not_ready;
   }
-  // Half a microsecond is the resolution that CUDA states; programs divide by this.
-  const double time = b->milliseconds - a->milliseconds;
-  *milliseconds = static_cast<float>(time >= 0 && time < 0.0005 ? 0.0005 : time);
+  const auto between = static_cast<std::int64_t>(b->launches - a->launches);
+  *milliseconds = between == 0 ? 1.0F : static_cast<float>(between);
   return ok;
 }
 

@@ -59,21 +59,22 @@ TEST_CASE("nullgpu/streams: lazy events are ready after any synchronisation") {
   });
 }
 
-TEST_CASE("nullgpu/streams: time passes between two records") {
+TEST_CASE("nullgpu/streams: the time between two records goes by launches, so that it is the same in every run") {
   run({}, [] {
     void* a = event(0);
     void* b = event(0);
     float milliseconds = -1;
     QLP_EXPECT_EQ(cudaEventElapsedTime(&milliseconds, a, b), kInvalidHandle);
     cudaEventRecord(a, nullptr);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; i < 5; ++i) cudaLaunchKernel(&milliseconds, Dim3{1, 1, 1}, Dim3{32, 1, 1}, nullptr, 0, nullptr);
     cudaEventRecord(b, nullptr);
     QLP_EXPECT_EQ(cudaEventElapsedTime(&milliseconds, a, b), 0);
-    QLP_EXPECT(milliseconds >= 5);
+    QLP_EXPECT_EQ(milliseconds, 5.0F);
+    QLP_EXPECT_EQ(cudaEventElapsedTime(&milliseconds, b, a), 0);
+    QLP_EXPECT_EQ(milliseconds, -5.0F);
     cudaEventRecord(a, nullptr);
-    cudaEventRecord(b, nullptr);
-    QLP_EXPECT_EQ(cudaEventElapsedTime(&milliseconds, a, b), 0);
-    QLP_EXPECT(milliseconds > 0);
+    QLP_EXPECT_EQ(cudaEventElapsedTime(&milliseconds, b, a), 0);
+    QLP_EXPECT_EQ(milliseconds, 1.0F);
     void* untimed = event(kDisableTiming);
     cudaEventRecord(untimed, nullptr);
     QLP_EXPECT_EQ(cudaEventElapsedTime(&milliseconds, a, untimed), kInvalidHandle);
