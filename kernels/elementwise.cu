@@ -88,6 +88,12 @@ __device__ Number apply(Binary op, Number x, Number y, Number p) {
       return x * gelu_tanh_slope(y);
     case Binary::tanh_backward:
       return x * (Number{1} - y * y);
+    case Binary::sigmoid_backward:
+      return x * (Number{1} - y) * y;
+    case Binary::pass_at_most:
+      return y <= p ? x : Number{};
+    case Binary::pass_within:
+      return y <= p && y >= -p ? x : Number{};
   }
   return Number{};
 }

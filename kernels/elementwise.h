@@ -47,6 +47,9 @@ enum class Binary : std::uint8_t {
   silu_backward,       ///< x: gradient of the result, y: operand
   gelu_tanh_backward,  ///< the same
   tanh_backward,       ///< x: gradient of the result, y: result
+  sigmoid_backward,    ///< the same
+  pass_at_most,        ///< y <= p ? x : 0
+  pass_within,         ///< -p <= y <= p ? x : 0
 };
 cudaError_t binary(Binary op, View out, View x, View y, double p, cudaStream_t stream);
 

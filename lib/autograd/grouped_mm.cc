@@ -15,21 +15,24 @@ struct GroupedMmBackward final : Node {
   SavedTensor x, weight, offsets;
   Shape x_shape, weight_shape;
   DType dtype = DType::bfloat16;
+  bool turned = false;
   Grads backward(Context& ctx, Grads& grads) override {
     const Tensor ends = offsets.unpack(ctx), matrices = weight.unpack(ctx), rows = x.unpack(ctx);
     Grads out(2);
     if (wants(1)) {
-      out[1] = empty(ctx, weight_shape, dtype, Op::grouped_mm), out[1].impl()->is_view = true;
+      out[1] = empty(ctx, weight_shape, dtype, Op::grouped_mm), out[1].impl()->is_view = !turned;
+      const Tensor &left = turned ? rows : grads[0], &right = turned ? grads[0] : rows;
       if (auto* kernels = routing_kernels(ctx, out[1]))
-        kernels->grouped_outer(ctx.stream, array_of(out[1]), array_of(grads[0]), array_of(rows), array_of(ends));
+        kernels->grouped_outer(ctx.stream, array_of(out[1]), array_of(left), array_of(right), array_of(ends));
     }
     if (wants(0)) {
       out[0] = empty(ctx, x_shape, dtype, Op::grouped_mm);
       if (auto* kernels = routing_kernels(ctx, out[0]))
-        kernels->grouped_gemm(ctx.stream, array_of(out[0]), array_of(grads[0]), array_of(matrices), array_of(ends));
+        kernels->grouped_gemm(ctx.stream, array_of(out[0]), array_of(grads[0]),
+                              array_of(turned ? matrices.transpose(1, 2) : matrices), array_of(ends));
     }
     for (const bool wanted : {wants(0), wants(1)})
-      if (wanted) multiply(ctx, x_shape[0], weight_shape[1], x_shape[1], dtype);
+      if (wanted) multiply(ctx, x_shape[0], grads[0].size(1), x_shape[1], dtype);
     if (wants(0)) touch_weight(ctx, matrices);
     return out;
   }
@@ -69,23 +72,32 @@ struct BaddbmmBackward final : Node {
   void release() override { left.release(), right.release(); }
 };
 
-}  // namespace
-
-Tensor grouped_mm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& offsets) {
+Tensor multiply_groups(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& offsets, bool turned) {
   const auto node = record<GroupedMmBackward>(ctx, x, weight);
   if (node) {
-    node->x_shape = x.shape(), node->weight_shape = weight.shape(), node->dtype = x.dtype();
+    node->x_shape = x.shape(), node->weight_shape = weight.shape(), node->dtype = x.dtype(), node->turned = turned;
     if (node->wants(0)) node->weight.save(ctx, weight);
     if (node->wants(1)) node->x.save(ctx, x);
     node->offsets.save(ctx, offsets);
   }
-  Tensor out = empty(ctx, {x.size(0), weight.size(1)}, x.dtype(), Op::grouped_mm);
-  multiply(ctx, x.size(0), weight.size(1), x.size(1), x.dtype());
+  const std::int64_t width = weight.size(turned ? 2 : 1);
+  Tensor out = empty(ctx, {x.size(0), width}, x.dtype(), Op::grouped_mm);
+  multiply(ctx, x.size(0), width, x.size(1), x.dtype());
   if (auto* kernels = routing_kernels(ctx, out))
-    kernels->grouped_gemm(ctx.stream, array_of(out), array_of(x), array_of(weight.transpose(1, 2)), array_of(offsets));
+    kernels->grouped_gemm(ctx.stream, array_of(out), array_of(x), array_of(turned ? weight : weight.transpose(1, 2)),
+                          array_of(offsets));
   touch_weight(ctx, weight);
   set_history(out, node);
   return out;
+}
+
+}  // namespace
+
+Tensor grouped_mm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& offsets) {
+  return multiply_groups(ctx, x, weight, offsets, false);
+}
+Tensor grouped_mm_turned(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& offsets) {
+  return multiply_groups(ctx, x, weight, offsets, true);
 }
 
 Tensor add_products(Context& ctx, const Tensor& stack, const Tensor& left, const Tensor& right, double alpha) {

@@ -30,6 +30,20 @@ struct TopkBackward final : Node {
   void release() override { indices.release(); }
 };
 
+struct ScatterBackward final : Node {
+  using Node::Node;
+  SavedTensor indices;
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor at = indices.unpack(ctx);
+    Grads out;
+    out.push_back(empty(ctx, at.shape(), grads[0].dtype(), Op::gather));
+    if (auto* kernels = routing_kernels(ctx, out[0]))
+      kernels->gather_last(ctx.stream, array_of(out[0]), array_of(grads[0]), array_of(at));
+    return out;
+  }
+  void release() override { indices.release(); }
+};
+
 /// index_put_ with accumulate on rows: the indices are wrapped, sorted beside their places, and summed in that order
 /// (ATen/native/cuda/Indexing.cu, index_put_with_sort_kernel, torch 2.4 to 2.14).
 void index_put_scratch(Context& ctx, std::int64_t rows, std::int64_t count) {
@@ -218,6 +232,18 @@ TopK topk(Context& ctx, const Tensor& a, std::int64_t k) {
     kernels->topk(ctx.stream, array_of(out.values), array_of(out.indices), array_of(a));
   set_history(out.values, node);
   if (node) node->indices.save_result(ctx, out.indices);
+  return out;
+}
+
+Tensor max_last(Context& ctx, const Tensor& a) { return topk(ctx, a, 1).values; }
+
+Tensor scatter_last(Context& ctx, const Tensor& like, const Tensor& indices, const Tensor& values) {
+  Tensor out = empty_like(ctx, like, Op::zeros);
+  const auto node = record<ScatterBackward>(ctx, values);
+  if (node) node->indices.save(ctx, indices);
+  if (auto* kernels = routing_kernels(ctx, out))
+    kernels->scatter_last(ctx.stream, array_of(out), array_of(values), array_of(indices));
+  set_history(out, node);
   return out;
 }
 

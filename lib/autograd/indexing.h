@@ -13,6 +13,11 @@ struct TopK {
 /// torch.topk(a, k, dim=-1)
 TopK topk(Context& ctx, const Tensor& a, std::int64_t k);
 
+/// a.max(dim=-1, keepdim=True).values, with the indices that its gradient needs.
+Tensor max_last(Context& ctx, const Tensor& a);
+/// torch.zeros_like(like).scatter_(1, indices, values): rows of `values` [T, K] at `indices` of those of `like` [T, N].
+Tensor scatter_last(Context& ctx, const Tensor& like, const Tensor& indices, const Tensor& values);
+
 struct Sorted {
   Tensor values, order;
 };

@@ -104,6 +104,7 @@ struct Function {
   bool keeps_result = false;  ///< else the operand
 };
 constexpr Function kTanh{Op::tanh, Op::tanh_backward, Unary::tanh, Binary::tanh_backward, true};
+constexpr Function kSigmoid{Op::sigmoid, Op::sigmoid_backward, Unary::sigmoid, Binary::sigmoid_backward, true};
 constexpr Function kSilu{Op::silu, Op::silu_backward, Unary::silu, Binary::silu_backward};
 constexpr Function kGelu{Op::gelu, Op::gelu_backward, Unary::gelu_tanh, Binary::gelu_tanh_backward};
 
@@ -128,6 +129,35 @@ Tensor apply(Context& ctx, const Tensor& a, const Function& function) {
   Tensor out = mapped(ctx, a, function.op, function.forward);
   set_history(out, node);
   if (node && function.keeps_result) node->kept.save_result(ctx, out);
+  return out;
+}
+
+/// where(self >= min and self <= max, grad, 0) with the comparisons as masks (FunctionsManual.cpp, clamp_backward).
+struct ClampBackward final : Node {
+  using Node::Node;
+  SavedTensor self;
+  double limit = 0;
+  bool both_sides = false;
+  Grads backward(Context& ctx, Grads& grads) override {
+    const Tensor x = self.unpack(ctx);
+    const Tensor zero = empty(ctx, {}, grads[0].dtype(), Op::zeros);
+    const Tensor mask = empty_like(ctx, x, DType::boolean, Op::ge);
+    Tensor other;
+    if (both_sides) other = empty_like(ctx, x, DType::boolean, Op::ge);
+    Grads out;
+    out.push_back(empty_like(ctx, grads[0], Op::where));
+    compute(ctx, both_sides ? Binary::pass_within : Binary::pass_at_most, out[0], grads[0], x, limit);
+    return out;
+  }
+  void release() override { self.release(); }
+};
+
+Tensor clamp(Context& ctx, const Tensor& a, double limit, bool both_sides) {
+  const auto node = record<ClampBackward>(ctx, a);
+  if (node) node->limit = limit, node->both_sides = both_sides, node->self.save(ctx, a);
+  Tensor out = mapped(ctx, a, Op::clamp, Unary::at_most, limit);
+  if (both_sides) compute(ctx, Unary::at_least, out, out, -limit);
+  set_history(out, node);
   return out;
 }
 
@@ -199,6 +229,14 @@ Tensor add(Context& ctx, const Tensor& a, const Tensor& b) {
   return out;
 }
 
+Tensor add_in_place(Context& ctx, const Tensor& a, const Tensor& b) {
+  const auto node = record<PassBackward>(ctx, a, b);
+  compute(ctx, Binary::add, a, a, b);
+  Tensor out = a.alias();
+  set_history(out, node);
+  return out;
+}
+
 Tensor sub(Context& ctx, const Tensor& a, const Tensor& b) {
   const auto node = record<SubBackward>(ctx, a, b);
   Tensor out = empty_for(ctx, a, b, promote(a, b), Op::sub);
@@ -252,8 +290,11 @@ Tensor neg(Context& ctx, const Tensor& a) {
   return out;
 }
 Tensor tanh(Context& ctx, const Tensor& a) { return apply(ctx, a, kTanh); }
+Tensor sigmoid(Context& ctx, const Tensor& a) { return apply(ctx, a, kSigmoid); }
 Tensor silu(Context& ctx, const Tensor& a) { return apply(ctx, a, kSilu); }
 Tensor gelu(Context& ctx, const Tensor& a) { return apply(ctx, a, kGelu); }
+Tensor clamp_at_most(Context& ctx, const Tensor& a, double limit) { return clamp(ctx, a, limit, false); }
+Tensor clamp_within(Context& ctx, const Tensor& a, double limit) { return clamp(ctx, a, limit, true); }
 Tensor clone(Context& ctx, const Tensor& a) {
   const auto node = record<PassBackward>(ctx, a);
   Tensor out = mapped(ctx, a, Op::clone, Unary::copy);

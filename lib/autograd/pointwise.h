@@ -7,6 +7,8 @@
 namespace qlp {
 
 Tensor add(Context& ctx, const Tensor& a, const Tensor& b);
+/// a += b: no new memory, but a node.
+Tensor add_in_place(Context& ctx, const Tensor& a, const Tensor& b);
 Tensor sub(Context& ctx, const Tensor& a, const Tensor& b);
 /// a + addend, a number.
 Tensor add_scalar(Context& ctx, const Tensor& a, double addend);
@@ -21,9 +23,14 @@ Tensor neg(Context& ctx, const Tensor& a);
 Tensor square(Context& ctx, const Tensor& a);
 Tensor rsqrt(Context& ctx, const Tensor& a);
 Tensor tanh(Context& ctx, const Tensor& a);
+Tensor sigmoid(Context& ctx, const Tensor& a);
 Tensor silu(Context& ctx, const Tensor& a);
 /// By tanh.
 Tensor gelu(Context& ctx, const Tensor& a);
+/// a.clamp(max=limit)
+Tensor clamp_at_most(Context& ctx, const Tensor& a, double limit);
+/// a.clamp(min=-limit, max=limit)
+Tensor clamp_within(Context& ctx, const Tensor& a, double limit);
 /// The fused dropout of CUDA (0 < p < 1, training): keeps a mask of one byte per element.
 Tensor dropout(Context& ctx, const Tensor& a, double p);
 /// a.to(dtype): the tensor itself if it has it already.

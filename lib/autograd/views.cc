@@ -78,6 +78,16 @@ struct SliceBackward final : Node {
   }
 };
 
+/// The engine sums.
+struct ExpandBackward final : Node {
+  using Node::Node;
+  Grads backward(Context&, Grads& grads) override {
+    Grads out;
+    out.push_back(grads[0]);
+    return out;
+  }
+};
+
 struct CatBackward final : Node {
   using Node::Node;
   int dim = 0;
@@ -163,6 +173,16 @@ Tensor slice(Context& ctx, const Tensor& a, int dim, std::int64_t start, std::in
   const auto node = record<SliceBackward>(ctx, a);
   if (node) node->source = a.shape(), node->dim = dim, node->start = start;
   Tensor out = a.narrow(dim, start, length);
+  set_history(out, node);
+  return out;
+}
+
+Tensor expand(Context& ctx, const Tensor& a, const Shape& shape) {
+  const auto node = record<ExpandBackward>(ctx, a);
+  Strides strides = a.strides();
+  for (int dim = 0; dim < static_cast<int>(shape.rank()); ++dim)
+    if (a.size(dim) != shape[dim]) strides[static_cast<std::size_t>(dim)] = 0;
+  Tensor out = a.strided(shape, strides);
   set_history(out, node);
   return out;
 }

@@ -10,6 +10,8 @@ Tensor reshape(Context& ctx, const Tensor& a, const Shape& shape);
 Tensor transpose(Context& ctx, const Tensor& a, int i, int j);
 /// a[..., start : start + length] along `dim`; the gradient is padded with zeros to the full size.
 Tensor slice(Context& ctx, const Tensor& a, int dim, std::int64_t start, std::int64_t length);
+/// a.expand(shape), of as many dimensions; the gradient is summed over those that were widened.
+Tensor expand(Context& ctx, const Tensor& a, const Shape& shape);
 /// torch.cat along `dim`.
 Tensor cat(Context& ctx, const Tensor& a, const Tensor& b, int dim);
 /// One of the pieces of torch.split / chunk along `dim`; the pieces' gradients are put together by one node.

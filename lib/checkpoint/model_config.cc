@@ -69,13 +69,15 @@ void set_rope(Json& out, const ModelSpec& spec) {
 void set_experts(Json& out, const ModelSpec& spec) {
   if (!spec.experts) return;
   const ExpertSpec& e = *spec.experts;
-  out[spec.family == Family::mixtral ? "num_local_experts" : "num_experts"] = e.num_experts;
+  const bool local = spec.family == Family::mixtral || spec.family == Family::gpt_oss;
+  out[local ? "num_local_experts" : "num_experts"] = e.num_experts;
   out["num_experts_per_tok"] = e.num_experts_per_tok;
-  if (spec.family == Family::mixtral) return;
-  out["moe_intermediate_size"] = e.intermediate_size;
-  out["norm_topk_prob"] = e.norm_topk_prob;
-  out["decoder_sparse_step"] = e.decoder_sparse_step;
-  out["mlp_only_layers"] = Json::array();
+  const ExpertDefaults& of_class = *row_of(spec.family).experts;
+  if (of_class.moe_intermediate_size) out["moe_intermediate_size"] = e.intermediate_size;
+  if (of_class.reads_norm_topk_prob) out["norm_topk_prob"] = e.norm_topk_prob;
+  if (of_class.picks_layers)
+    out["decoder_sparse_step"] = e.decoder_sparse_step, out["mlp_only_layers"] = e.mlp_only_layers;
+  if (e.shared_expert_intermediate_size) out["shared_expert_intermediate_size"] = e.shared_expert_intermediate_size;
 }
 
 NodePtr parsed(const Json& json) { return *parse_json(json.dump(), "config.json"); }
@@ -181,11 +183,12 @@ NodePtr config_of(const ModelSpec& spec) {
     out["attn_logit_softcapping"] = cap(spec.attn_logit_softcapping);
     out["final_logit_softcapping"] = cap(spec.final_logit_softcapping);
   }
-  if (row.reads_bias()) out["attention_bias"] = spec.qkv_bias;
+  if (row.reads_bias()) out[row.bias_key] = spec.qkv_bias;
   if (row.reads_mlp_bias) out["mlp_bias"] = spec.mlp_bias;
   set_windows(out, spec);
   set_rope(out, spec);
   set_experts(out, spec);
+  if (spec.mxfp4_experts) out["quantization_config"] = {{"quant_method", "mxfp4"}};
   if (spec.checkpoint_dtype) out["torch_dtype"] = name_of(*spec.checkpoint_dtype);
   return parsed(out);
 }

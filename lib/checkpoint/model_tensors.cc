@@ -16,14 +16,15 @@ std::string replaced(std::string name, std::string_view what, std::string_view b
 
 class Writer {
  public:
-  Writer(const ModelSpec& spec, DType dtype) : names_(design_of(spec.family).experts), dtype_(dtype) {}
+  Writer(const ModelSpec& spec, DType dtype)
+      : names_(design_of(spec.family).experts), stacks_(design_of(spec.family).biased_stacks), dtype_(dtype) {}
 
   void add(const Parameter& parameter, bool mixture) {
     const std::string_view name = parameter.name;
     constexpr std::string_view kGateUp = ".experts.gate_up_proj", kDown = ".experts.down_proj";
-    if (name.ends_with(kGateUp)) {
+    if (name.ends_with(kGateUp) && !stacks_) {
       add_experts(name.substr(0, name.size() - kGateUp.size()), parameter.shape);
-    } else if (!name.ends_with(kDown)) {
+    } else if (!name.ends_with(kDown) || stacks_) {
       const bool linear = parameter.role == ParamRole::base_weight;
       tensors_.push_back({mixture ? in_block(parameter.name) : parameter.name, dtype_, parameter.shape, linear, ""});
     }
@@ -50,6 +51,7 @@ class Writer {
   }
 
   ExpertNames names_;
+  bool stacks_;  ///< are in the files as they are
   DType dtype_;
   std::vector<StoredTensor> tensors_;
 };

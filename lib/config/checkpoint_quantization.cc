@@ -8,12 +8,11 @@
 namespace qlp {
 namespace {
 
-constexpr std::array<NotSupported, 9> kMethods{{
+constexpr std::array<NotSupported, 8> kMethods{{
     {"gptq", "its weights are buffers in the layout of another library, and FSDP cannot shard them"},
     {"awq", "its weights are buffers in the layout of another library, and FSDP cannot shard them"},
     {"fp8", "8-bit float weights are not planned yet; load the checkpoint dequantized"},
     {"fbgemm_fp8", "8-bit float weights are not planned yet; load the checkpoint dequantized"},
-    {"mxfp4", "it cannot be trained as it is stored; load the checkpoint dequantized"},
     {"compressed-tensors", "its packed weights are not planned yet"},
     {"modelopt", "its packed weights are not planned yet"},
     {"hqq", "its packed weights are not planned yet"},
@@ -49,6 +48,12 @@ void check_skipped(const ConfigFields& block) {
 }
 
 }  // namespace
+
+bool is_mxfp4(const ConfigFields& fields) {
+  const auto* node = fields.find("quantization_config");
+  return node && node->kind == NodeKind::map &&
+         ConfigFields(*node, fields.findings()).text("quant_method").value_or("") == "mxfp4";
+}
 
 std::optional<QuantizationSpec> checkpoint_quantization(const ConfigFields& fields) {
   const auto* node = fields.find(FieldNames{"quantization_config", "compression_config"});

@@ -12,4 +12,7 @@ namespace qlp {
 /// quantization_config. Every other method is an error "not-supported" with the reason.
 std::optional<QuantizationSpec> checkpoint_quantization(const ConfigFields& fields);
 
+/// The checkpoint's experts are stored in MXFP4 (GPT-OSS).
+bool is_mxfp4(const ConfigFields& fields);
+
 }  // namespace qlp

@@ -13,9 +13,10 @@ namespace qlp {
 /// Which of q, k, v and o have biases.
 enum class AttentionBias : std::uint8_t {
   none,
-  of_qkv,         ///< q, k and v always
-  asked_for,      ///< all, where attention_bias is true
-  asked_for_qkv,  ///< q, k and v, unless attention_bias is false
+  of_qkv,          ///< q, k and v always
+  asked_for,       ///< all, where attention_bias is true
+  asked_for_qkv,   ///< q, k and v, unless attention_bias is false
+  unless_refused,  ///< all, unless attention_bias is false
 };
 
 /// How a file says that layers attend through a window.
@@ -24,6 +25,7 @@ enum class WindowKind : std::uint8_t {
   all_layers,    ///< sliding_window, for every layer
   switched,      ///< use_sliding_window; layers below max_window_layers see everything
   switched_all,  ///< use_sliding_window, for every layer
+  refused,       ///< use_sliding_window, which is not planned
   by_layer,      ///< sliding_window, for layers that layer_types or a pattern tell
 };
 
@@ -32,6 +34,17 @@ struct WindowDefaults {
   WindowKind kind = WindowKind::none;
   std::int64_t width = 0;    ///< 0: no window where the file has none
   std::int64_t pattern = 0;  ///< of each so many layers the last sees everything; 0: none does
+};
+
+/// What a class with a mixture of experts has where a file says nothing.
+struct ExpertDefaults {
+  std::int64_t num_experts = 0;
+  std::int64_t num_experts_per_tok = 0;
+  std::int64_t moe_intermediate_size = 0;            ///< 0: intermediate_size is that of an expert
+  std::int64_t shared_expert_intermediate_size = 0;  ///< 0: none is shared
+  bool norm_topk_prob = true;
+  bool reads_norm_topk_prob = false;
+  bool picks_layers = false;  ///< by decoder_sparse_step and mlp_only_layers
 };
 
 /// Defaults of one configuration class. Source: transformers 4.57.1 and 5.24.0 (they agree),
@@ -56,28 +69,17 @@ struct FamilyRow {
   double norm_eps = 1e-6;
   double rope_theta = 10000;         ///< of 5.24, where the two differ
   double query_pre_attn_scalar = 0;  ///< 0: the class does not read it
-  bool peft_has_targets = false;     ///< q_proj and v_proj (peft 0.21.2, src/peft/utils/constants.py)
+  std::optional<ExpertDefaults> experts = {};
+  std::string_view bias_key = "attention_bias";
+  bool peft_has_targets = false;  ///< q_proj and v_proj (peft 0.21.2, src/peft/utils/constants.py)
 
-  bool reads_bias() const {
-    return attention_bias == AttentionBias::asked_for || attention_bias == AttentionBias::asked_for_qkv;
+  bool reads_bias() const { return attention_bias >= AttentionBias::asked_for; }
+  bool bias_by_default() const { return attention_bias >= AttentionBias::asked_for_qkv; }
+  /// The projection of the output has one where the others have.
+  bool biases_output() const {
+    return attention_bias == AttentionBias::asked_for || attention_bias == AttentionBias::unless_refused;
   }
-  bool bias_by_default() const { return attention_bias == AttentionBias::asked_for_qkv; }
 };
-
-/// What a class with a mixture of experts has where a file says nothing.
-struct ExpertDefaults {
-  std::int64_t num_experts;
-  std::int64_t num_experts_per_tok;
-  std::int64_t moe_intermediate_size;  ///< 0: intermediate_size is that of an expert
-  bool norm_topk_prob;
-};
-
-/// None for families without experts.
-constexpr std::optional<ExpertDefaults> expert_defaults(Family family) {
-  if (family == Family::mixtral) return ExpertDefaults{8, 2, 0, true};
-  if (family == Family::qwen3_moe) return ExpertDefaults{128, 8, 768, false};
-  return std::nullopt;
-}
 
 /// Qwen2Config and Qwen3Config: layers from this one on slide, where sliding is enabled.
 inline constexpr std::int64_t kQwenMaxWindowLayers = 28;

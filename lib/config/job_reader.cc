@@ -59,6 +59,12 @@ void read_allocator(MapReader& map, JobSpec& job) {
 
 void adopt_checkpoint_quantization(const ModelSection& model, const Section& section, JobSpec& job,
                                    Findings& findings) {
+  // "The model is quantized with Mxfp4Config but you are passing a BitsAndBytesConfig" (quantizers/auto.py)
+  if (model.model.mxfp4_experts && job.quantization)
+    findings.error("checkpoint-quantization", section.place,
+                   "the checkpoint is stored in MXFP4, and transformers quantizes no such weights again: it cannot be "
+                   "trained as it is stored, and is dequantized as a whole",
+                   "leave quantization out, or take a checkpoint in bfloat16");
   const auto& stored = model.checkpoint_quantization;
   if (!stored) return;
   if (!job.quantization) {

@@ -46,6 +46,12 @@ class Lines {
   std::string text_;
 };
 
+std::string numbers_text(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (const std::int64_t number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return "[" + text + "]";
+}
+
 std::string model_text(const JobSpec& job) {
   const auto& m = job.model;
   Lines lines("model");
@@ -61,17 +67,18 @@ std::string model_text(const JobSpec& job) {
   lines.add("max_position_embeddings", m.max_position_embeddings);
   lines.add("tie_word_embeddings", m.tie_word_embeddings);
   const FamilyRow& row = row_of(m.family);
-  const bool biased = row.attention_bias == AttentionBias::asked_for_qkv ? m.qkv_bias : m.attention_bias;
+  const bool biased = row.biases_output() ? m.attention_bias : row.reads_bias() && m.qkv_bias;
   if (biased != row.bias_by_default()) lines.add("attention_bias", biased);
   if (m.mlp_bias) lines.add("mlp_bias", true);
   if (m.experts) {
     lines.add("num_experts", m.experts->num_experts);
     lines.add("num_experts_per_tok", m.experts->num_experts_per_tok);
-    if (m.family == Family::qwen3_moe) {
-      lines.add("moe_intermediate_size", m.experts->intermediate_size);
-      lines.add("norm_topk_prob", m.experts->norm_topk_prob);
-      lines.add("decoder_sparse_step", m.experts->decoder_sparse_step);
-    }
+    if (row.experts->moe_intermediate_size) lines.add("moe_intermediate_size", m.experts->intermediate_size);
+    if (row.experts->reads_norm_topk_prob) lines.add("norm_topk_prob", m.experts->norm_topk_prob);
+    if (row.experts->picks_layers) lines.add("decoder_sparse_step", m.experts->decoder_sparse_step);
+    if (!m.experts->mlp_only_layers.empty()) lines.raw("mlp_only_layers", numbers_text(m.experts->mlp_only_layers));
+    if (m.experts->shared_expert_intermediate_size)
+      lines.add("shared_expert_intermediate_size", m.experts->shared_expert_intermediate_size);
   }
   lines.add("sliding_window", m.sliding_window);
   if (m.first_sliding_layer != 0) lines.add("max_window_layers", m.first_sliding_layer);
@@ -90,6 +97,7 @@ std::string model_text(const JobSpec& job) {
   lines.add("torch_dtype", m.checkpoint_dtype);
   lines.add("dtype", job.dtype);
   lines.add("loading", job.loading);
+  if (m.mxfp4_experts) lines.add("mxfp4_experts", true);
   if (m.stacked_experts) lines.add("stacked_experts", true);
   return lines.text();
 }
@@ -107,12 +115,6 @@ std::string quantization_text(const QuantizationSpec& q) {
   lines.add("prepare_kbit", q.prepare_kbit);
   lines.add("trl_bf16_cast", q.trl_bf16_cast);
   return lines.text();
-}
-
-std::string numbers_text(const std::vector<std::int64_t>& numbers) {
-  std::string text;
-  for (const std::int64_t number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
-  return "[" + text + "]";
 }
 
 std::string adapter_text(const AdapterSpec& a) {

@@ -60,7 +60,7 @@ const FamilyRow* family_of(const ConfigFields& fields) {
   }
   for (auto key : kExpertKeys) {
     const auto* node = fields.find(key);
-    if (!node || node->text == "0" || node->text == "1" || expert_defaults(row->family)) continue;
+    if (!node || node->text == "0" || node->text == "1" || row->experts) continue;
     refuse_model(fields, key, node,
                  "a mixture of experts in the family " + std::string(row->model_type) + " is not planned");
     return nullptr;
@@ -94,32 +94,49 @@ void read_heads(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spe
                                 std::to_string(spec.num_key_value_heads) + " key and value heads");
 }
 
-/// Mixtral's and Qwen3's mixtures (configuration_mixtral.py, configuration_qwen3_moe.py).
+/// Layers with a dense MLP, as mlp_only_layers lists them.
+std::vector<std::int64_t> read_dense_layers(const ConfigFields& fields) {
+  const auto* dense = fields.find("mlp_only_layers");
+  std::vector<std::int64_t> layers;
+  for (std::size_t i = 0; dense && i < dense->items.size(); ++i) {
+    const auto layer = integer_of(*dense->items[i]);
+    if (layer && *layer >= 0)
+      layers.push_back(*layer);
+    else
+      fields.findings().error("wrong-value", fields.place_of("mlp_only_layers", dense->items[i].get()),
+                              "expected numbers of layers, from 0");
+  }
+  return layers;
+}
+
+/// Mixtures as configuration_<model_type>.py has them.
 void read_experts(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spec) {
-  const auto defaults = expert_defaults(row.family);
+  const auto& defaults = row.experts;
   if (!defaults) return;
   ExpertSpec experts;
   experts.num_experts =
       fields.integer_or({"num_local_experts", "num_experts"}, ShapeLimits::kExperts, defaults->num_experts);
-  experts.num_experts_per_tok =
-      fields.integer_or({"num_experts_per_tok"}, ShapeLimits::kExperts, defaults->num_experts_per_tok);
+  experts.num_experts_per_tok = fields.integer_or({"num_experts_per_tok", "experts_per_token"}, ShapeLimits::kExperts,
+                                                  defaults->num_experts_per_tok);
   experts.intermediate_size = spec.intermediate_size;
-  experts.norm_topk_prob = defaults->norm_topk_prob;
-  if (defaults->moe_intermediate_size) {
+  if (defaults->moe_intermediate_size)
     experts.intermediate_size =
         fields.integer_or({"moe_intermediate_size"}, ShapeLimits::kIntermediate, defaults->moe_intermediate_size);
-    experts.norm_topk_prob = fields.boolean_or("norm_topk_prob", defaults->norm_topk_prob, true);
+  experts.norm_topk_prob = defaults->reads_norm_topk_prob
+                               ? fields.boolean_or("norm_topk_prob", defaults->norm_topk_prob, true)
+                               : defaults->norm_topk_prob;
+  if (defaults->picks_layers) {
     experts.decoder_sparse_step = fields.integer({"decoder_sparse_step"}, 1, ShapeLimits::kLayers).value_or(1);
+    experts.mlp_only_layers = read_dense_layers(fields);
   }
+  if (defaults->shared_expert_intermediate_size)
+    experts.shared_expert_intermediate_size = fields.integer_or(
+        {"shared_expert_intermediate_size"}, ShapeLimits::kIntermediate, defaults->shared_expert_intermediate_size);
   if (experts.num_experts_per_tok > experts.num_experts)
     fields.findings().error("inconsistent-shapes",
                             fields.place_of("num_experts_per_tok", fields.find("num_experts_per_tok")),
                             "a token cannot go to " + std::to_string(experts.num_experts_per_tok) + " of " +
                                 std::to_string(experts.num_experts) + " experts");
-  const auto* dense = fields.find("mlp_only_layers");
-  if (dense && !dense->items.empty())
-    fields.findings().error("not-supported", fields.place_of("mlp_only_layers", dense),
-                            "not supported: layers without experts that decoder_sparse_step does not tell");
   if (fields.boolean_or("output_router_logits", false))
     fields.findings().error("not-supported",
                             fields.place_of("output_router_logits", fields.find("output_router_logits")),
@@ -167,7 +184,10 @@ void read_max_window_layers(const ConfigFields& fields, ModelSpec& spec) {
 void read_window(const ConfigFields& fields, const FamilyRow& row, ModelSpec& spec) {
   const WindowKind kind = row.window.kind;
   const bool switched = kind == WindowKind::switched || kind == WindowKind::switched_all;
-  if (kind == WindowKind::none || fields.is_null("sliding_window")) return;
+  if (kind == WindowKind::refused && fields.boolean_or("use_sliding_window", false))
+    fields.findings().error("not-supported", fields.place_of("use_sliding_window", fields.find("use_sliding_window")),
+                            "not supported: sliding windows in the family " + std::string(row.model_type));
+  if (kind == WindowKind::none || kind == WindowKind::refused || fields.is_null("sliding_window")) return;
   if (switched && !fields.boolean_or("use_sliding_window", false)) return;
   spec.sliding_window = fields.integer({"sliding_window"}, 1, ShapeLimits::kPositions);
   if (!fields.find("sliding_window")) {
@@ -198,9 +218,6 @@ void read_no_rope(const ConfigFields& fields, const FamilyRow& row, ModelSpec& s
   if (row.no_rope_layer_interval == 0) return;
   spec.no_rope_layer_interval =
       fields.integer({"no_rope_layer_interval"}, 1, ShapeLimits::kLayers).value_or(row.no_rope_layer_interval);
-  if (fields.boolean_or("use_sliding_window", false))
-    fields.findings().error("not-supported", fields.place_of("use_sliding_window", fields.find("use_sliding_window")),
-                            "not supported: sliding windows in the family " + std::string(row.model_type));
   const auto* turned = fields.find("no_rope_layers");
   for (std::size_t i = 0; turned && i < turned->items.size(); ++i) {
     if ((turned->items[i]->text == "1") == spec.knows_positions(static_cast<std::int64_t>(i))) continue;
@@ -319,7 +336,8 @@ Result<ModelDocument> model_from_config(const TextNode& config, const std::strin
   if (findings.has_errors()) return Unexpected{findings.take_errors()};
   const auto* row = family_of(fields);
   ModelDocument document;
-  document.quantization = checkpoint_quantization(fields);
+  const bool dequantizes = row && row->family == Family::gpt_oss && is_mxfp4(fields);
+  if (!dequantizes) document.quantization = checkpoint_quantization(fields);
   if (!row) return Unexpected{findings.take_errors()};
 
   auto& spec = document.model;
@@ -332,11 +350,16 @@ Result<ModelDocument> model_from_config(const TextNode& config, const std::strin
   spec.vocab_size = fields.integer_or(kVocab, ShapeLimits::kVocab, row->vocab_size);
   spec.max_position_embeddings = fields.integer_or(kPositions, ShapeLimits::kPositions, row->max_position_embeddings);
   spec.tie_word_embeddings = fields.boolean_or("tie_word_embeddings", row->tie_word_embeddings, true);
-  const bool biased = row->reads_bias() && fields.boolean_or("attention_bias", row->bias_by_default());
-  spec.attention_bias = biased && row->attention_bias == AttentionBias::asked_for;
+  const bool biased = row->reads_bias() && fields.boolean_or(row->bias_key, row->bias_by_default());
+  spec.attention_bias = biased && row->biases_output();
   spec.qkv_bias = biased || row->attention_bias == AttentionBias::of_qkv;
   spec.mlp_bias = row->reads_mlp_bias && fields.boolean_or("mlp_bias", false);
   read_experts(fields, *row, spec);
+  spec.mxfp4_experts = dequantizes;
+  if (dequantizes)
+    findings.note("mxfp4", fields.place_of("quantization_config", fields.find("quantization_config")),
+                  "weights in MXFP4 cannot be trained: they are taken to be dequantized to model.dtype while they are "
+                  "read (Mxfp4Config(dequantize=True))");
   read_window(fields, *row, spec);
   read_no_rope(fields, *row, spec);
   read_rope(fields, *row, spec);
@@ -345,6 +368,9 @@ Result<ModelDocument> model_from_config(const TextNode& config, const std::strin
   if (row->family == Family::cohere && fields.boolean_or("use_qk_norm", false))
     fields.findings().error("not-supported", fields.place_of("use_qk_norm", fields.find("use_qk_norm")),
                             "not supported: norms of queries and keys in the family cohere");
+  if (row->family == Family::olmoe && fields.number("clip_qkv"))
+    fields.findings().error("not-supported", fields.place_of("clip_qkv", fields.find("clip_qkv")),
+                            "not supported: queries, keys and values that are clipped");
   read_model_numbers(fields, spec);
   spec.checkpoint_dtype = read_dtype(fields);
   warn_of_unplanned(fields, *row);
@@ -364,7 +390,8 @@ Result<ModelDocument> read_model_config(const std::string& path, const FileReade
   if (overrides) config = overlaid(**config, *overrides);
   auto document = model_from_config(**config, name_of_model(file));
   if (document && directory && !overrides) {
-    auto found = check_checkpoint(path, document->model, document->quantization.has_value(), files);
+    auto found = check_checkpoint(path, document->model,
+                                  document->quantization.has_value() || document->model.mxfp4_experts, files);
     document->notes.insert(document->notes.end(), found.begin(), found.end());
   }
   return document;

@@ -10,13 +10,15 @@ namespace qlp {
 namespace {
 
 /// What read_family_extras reads: not unknown while the family is.
-constexpr std::array<std::string_view, 14> kFamilyExtras{"attention_bias",         "mlp_bias",
+constexpr std::array<std::string_view, 17> kFamilyExtras{"attention_bias",         "mlp_bias",
                                                          "sliding_window",         "max_window_layers",
                                                          "attn_logit_softcapping", "final_logit_softcapping",
                                                          "partial_rotary_factor",  "num_experts",
                                                          "num_experts_per_tok",    "moe_intermediate_size",
                                                          "norm_topk_prob",         "decoder_sparse_step",
-                                                         "sliding_window_pattern", "no_rope_layer_interval"};
+                                                         "sliding_window_pattern", "no_rope_layer_interval",
+                                                         "mlp_only_layers",        "shared_expert_intermediate_size",
+                                                         "mxfp4_experts"};
 constexpr std::array<DType, 3> kFloats{DType::float32, DType::float16, DType::bfloat16};
 
 void read_heads(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
@@ -47,7 +49,7 @@ std::optional<double> softcap(MapReader& map, std::string_view key, double class
 }
 
 void read_experts(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
-  const auto defaults = expert_defaults(row.family);
+  const auto& defaults = row.experts;
   if (!defaults) return;
   ExpertSpec experts;
   experts.num_experts = map.integer_or("num_experts", {2, ShapeLimits::kExperts}, defaults->num_experts);
@@ -55,18 +57,25 @@ void read_experts(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
       map.integer_or("num_experts_per_tok", {1, experts.num_experts}, defaults->num_experts_per_tok);
   experts.intermediate_size = spec.intermediate_size;
   experts.norm_topk_prob = defaults->norm_topk_prob;
-  if (defaults->moe_intermediate_size) {
+  if (defaults->moe_intermediate_size)
     experts.intermediate_size =
         map.integer_or("moe_intermediate_size", {1, ShapeLimits::kIntermediate}, defaults->moe_intermediate_size);
+  if (defaults->reads_norm_topk_prob)
     experts.norm_topk_prob = map.boolean_or("norm_topk_prob", defaults->norm_topk_prob);
+  if (defaults->picks_layers) {
     experts.decoder_sparse_step = map.integer("decoder_sparse_step", {1, ShapeLimits::kLayers}).value_or(1);
+    experts.mlp_only_layers =
+        map.integers("mlp_only_layers", {0, ShapeLimits::kLayers}).value_or(std::vector<std::int64_t>{});
   }
+  if (defaults->shared_expert_intermediate_size)
+    experts.shared_expert_intermediate_size = map.integer_or(
+        "shared_expert_intermediate_size", {1, ShapeLimits::kIntermediate}, defaults->shared_expert_intermediate_size);
   spec.experts = experts;
 }
 
 void read_window(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
   const WindowKind kind = row.window.kind;
-  if (kind == WindowKind::none) return;
+  if (kind == WindowKind::none || kind == WindowKind::refused) return;
   spec.sliding_window = map.integer("sliding_window", {1, ShapeLimits::kPositions});
   if (!spec.sliding_window) return;
   const bool by_layer = kind == WindowKind::by_layer;
@@ -80,11 +89,12 @@ void read_window(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
 /// Keys that only some families have; anywhere else they are unknown.
 void read_family_extras(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
   const bool biased = row.reads_bias() && map.boolean("attention_bias").value_or(row.bias_by_default());
-  spec.attention_bias = biased && row.attention_bias == AttentionBias::asked_for;
+  spec.attention_bias = biased && row.biases_output();
   spec.qkv_bias = biased || row.attention_bias == AttentionBias::of_qkv;
   if (row.reads_mlp_bias) spec.mlp_bias = map.boolean("mlp_bias").value_or(false);
   read_experts(map, row, spec);
   read_window(map, row, spec);
+  if (row.family == Family::gpt_oss) spec.mxfp4_experts = map.boolean("mxfp4_experts").value_or(false);
   if (row.family == Family::gemma2) {
     spec.attn_logit_softcapping = softcap(map, "attn_logit_softcapping", kGemma2AttentionSoftcap);
     spec.final_logit_softcapping = softcap(map, "final_logit_softcapping", kGemma2LogitSoftcap);

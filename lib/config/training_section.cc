@@ -163,7 +163,8 @@ std::optional<OptimTargets> read_optim_targets(MapReader& map, const NamedOptimi
 
 /// sdpa, where transformers has it for the family (modeling_utils.py, _check_and_adjust_attn_implementation).
 Attention default_attention(std::optional<Family> family, const StackVersions& stack) {
-  return family == Family::gemma2 && !StackProfile(stack).gemma2_takes_sdpa() ? Attention::eager : Attention::sdpa;
+  const bool capped = family == Family::gemma2 && !StackProfile(stack).gemma2_takes_sdpa();
+  return capped || family == Family::gpt_oss ? Attention::eager : Attention::sdpa;
 }
 
 constexpr std::int64_t kMostEvaluated = 1 << 24;

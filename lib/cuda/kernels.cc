@@ -34,8 +34,8 @@ constexpr bool same(From from, To to) {
   return static_cast<int>(from) == static_cast<int>(to);
 }
 static_assert(same(Unary::is_inf, kernels::Unary::is_inf) && same(Unary::select, kernels::Unary::select) &&
-              same(Binary::tanh_backward, kernels::Binary::tanh_backward) &&
-              same(Binary::equal, kernels::Binary::equal) && same(Reduce::max_abs, kernels::Reduce::max_abs));
+              same(Binary::pass_within, kernels::Binary::pass_within) && same(Binary::equal, kernels::Binary::equal) &&
+              same(Reduce::max_abs, kernels::Reduce::max_abs));
 
 float* floats(const Array& array) { return reinterpret_cast<float*>(array.data); }
 std::uint8_t* codes_of(const Array& array) { return reinterpret_cast<std::uint8_t*>(array.data); }

@@ -52,17 +52,17 @@ class Rules {
     refuse_if(saves_targets && !stack_.peft_spares_saved_modules(), "saved-target",
               "PEFT before 0.16 copies a module of modules_to_save with its adapter in it, which is not planned",
               "modules_to_save", "name it there, or in target_modules");
-    const bool of_experts = job_.model.experts && stack_.lists_experts() && !adapter_.layers_to_transform.empty();
+    const bool of_experts =
+        job_.model.experts && stack_.lists_experts(job_.model.family) && !adapter_.layers_to_transform.empty();
     refuse_if(of_experts && !stack_.peft_finds_layer_of_expert(), "layer-of-expert",
               "PEFT before 0.20 takes the number of an expert for that of its layer", "layers_to_transform",
               "take a newer stack, or leave it out");
-    const bool stacks = job_.model.experts && !stack_.lists_experts();
+    const bool stacks = job_.model.experts && !stack_.lists_experts(job_.model.family);
     refuse_if(!adapter_.target_parameters.empty() && !stacks, "bare-parameters",
               "only stacks of experts and their routers are bare parameters that are planned", "target_parameters",
               "target_modules for linear layers");
     const auto is_stack = [&](const std::string& name) {
-      return expert_adapters({.target_parameters = {name}}, "model.layers.0.mlp", design_of(job_.model.family).experts)
-          .any();
+      return adapts_any_experts({.target_parameters = {name}}, job_.model);
     };
     for (const std::string& name : adapter_.target_parameters)
       refuse_if(stacks && !is_stack(name), "bare-parameters",

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/refusal.h"
+#include "model/family_design.h"
 
 namespace qlp {
 namespace {
@@ -28,6 +29,12 @@ Diagnostics check_flash_attention(const JobSpec& job) {
 
 Diagnostics check_attention(const JobSpec& job, const StackProfile& stack) {
   if (auto refusals = check_flash_attention(job); !refusals.empty()) return refusals;
+  if (design_of(job.model.family).attention_sinks && job.training.attention != Attention::eager)
+    return {refusal("attention-refused",
+                    job.training.attention == Attention::sdpa
+                        ? "transformers has no sdpa for attention with sinks (modeling_gpt_oss.py, _supports_sdpa)"
+                        : "flash_attn 2 has no sinks; the kernels that have them are not planned yet",
+                    "training.attn_implementation", "use eager")};
   if (job.model.family != Family::gemma2 || job.training.attention != Attention::sdpa || stack.gemma2_takes_sdpa())
     return {};
   return {refusal("attention-refused", "transformers refuses sdpa for Gemma 2, whose scores are capped",

@@ -156,6 +156,7 @@ LoadOptions load_options(const JobSpec& job, const ShardingPlan& plan, std::int6
           .cut = in_shards ? RankShare{shard_ranks(job, *fsdp2), shard_place(job, *fsdp2, rank)} : RankShare{},
           .experts_cut = in_shards ? expert_share(job, *fsdp2, rank) : RankShare{},
           .capacity = job.cluster.gpu.capacity.count(),
+          .mxfp4_experts = job.model.mxfp4_experts,
           .stacked_experts = job.model.stacked_experts,
           .eight_bit = job.quantization && job.quantization->eight_bit()};
 }

@@ -11,14 +11,10 @@ namespace qlp {
 
 namespace {
 
-/// Adapters on the router or on a projection of the experts.
-bool adapts_experts(const JobSpec& job) {
-  if (!job.adapter) return false;
-  return expert_adapters(*job.adapter, "model.layers.0.mlp", design_of(job.model.family).experts).any();
-}
+bool adapts_experts(const JobSpec& job) { return job.adapter && adapts_any_experts(*job.adapter, job.model); }
 
-/// Experts that run one by one, as modules of their own.
-Diagnostics check_listed(const JobSpec& job) {
+/// Experts that run one by one.
+Diagnostics check_looped(const JobSpec& job) {
   const std::int64_t pairs =
       job.training.micro_batch_size * job.training.seq_len * job.model.experts->num_experts_per_tok;
   if (job.training.loss == Loss::liger)
@@ -36,7 +32,12 @@ Diagnostics check_listed(const JobSpec& job) {
 
 Diagnostics check_experts(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
   if (!job.model.experts) return {};
-  if (stack.lists_experts()) return check_listed(job);
+  if (design_of(job.model.family).biased_stacks && stack.loops_over_experts() && adapts_experts(job))
+    return {refusal("expert-adapters-looped",
+                    "PEFT folds its update into a stack anew for every expert that transformers 4 runs, which is not "
+                    "planned",
+                    "adapter.target_parameters", "transformers 5, or leave the experts out")};
+  if (stack.loops_over_experts()) return check_looped(job);
   if (!stack.fuses_experts())
     return {refusal("experts-by-loop", "how this version of transformers runs stacks of experts was not looked at",
                     "stack.transformers", "5.23 and newer, or 4.57 and older")};
@@ -76,23 +77,26 @@ Diagnostics check_experts(const JobSpec& job, const ShardingPlan& plan, const St
 
 Diagnostics expert_warnings(const JobSpec& job) {
   if (!job.model.experts) return {};
-  if (StackProfile(job.stack).lists_experts()) {
+  const StackProfile stack(job.stack);
+  Diagnostics found;
+  if (stack.loops_over_experts()) {
     Diagnostic note;
     note.severity = Severity::note, note.code = "even-routing", note.key_path = "model";
     note.message =
         "experts run one by one, and routers are taken to send tokens to all evenly: what is kept for the backward "
         "pass is the same however they go, what one expert works with grows with the tokens that it gets";
-    return {note};
+    found.push_back(note);
   }
-  if (!job.quantization) return {};
+  if (!job.quantization || stack.lists_experts(job.model.family)) return found;
   Diagnostic warning;
   warning.severity = Severity::warning;
   warning.code = "experts-not-quantized";
   warning.message =
       "experts and routers stay in " + std::string(name_of(job.dtype)) +
-      ": transformers 5 quantizes linear layers only (integrations/bitsandbytes.py, replace_with_bnb_linear)";
+      ": transformers quantizes linear layers only (integrations/bitsandbytes.py, replace_with_bnb_linear)";
   warning.key_path = "quantization";
-  return {warning};
+  found.push_back(warning);
+  return found;
 }
 
 }  // namespace qlp

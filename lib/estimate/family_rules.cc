@@ -21,6 +21,12 @@ Diagnostics check_family(const JobSpec& job, const StackProfile& stack) {
                             "how this transformers writes " + std::string(name_of(model.family)) +
                                 ", whose masks each model made by itself, was not looked at",
                             "stack.transformers", "4.53 or newer"));
+  else if (model.family == Family::gpt_oss &&
+           (job.dtype == DType::float16 || (job.quantization && stack.keeps_norms_beside_4bit())))
+    found.push_back(refusal("norms-in-float32",
+                            "transformers loads the norms of this family in float32 beside weights in float16 or, "
+                            "before 5.0, in 4 bits (_keep_in_fp32_modules), which is not planned",
+                            "model.dtype", "bfloat16, and transformers 5 for a quantized base"));
   else if (model.rope == RopeKind::longrope && stack.leaves_longrope_on_host() &&
            job.training.seq_len <= model.original_max_position_embeddings.value_or(model.max_position_embeddings))
     found.push_back(

@@ -107,9 +107,9 @@ void check_whole(const JobSpec& job, const ShardingPlan& plan, const StackProfil
     if (job.adapter && lomo->adaptive)
       refuse("adalomo-adapter", "AdaLOMO keeps sums for frozen weights too, which is not worked out yet",
              "take lomo, or train all parameters");
-    if (lomo->adaptive && job.model.experts && !stack.lists_experts())
+    if (lomo->adaptive && job.model.experts && !stack.lists_experts(job.model.family))
       refuse("adalomo-experts",
-             "AdaLOMO takes what is no vector for a matrix, and the experts of transformers 5 are stacks of them: what "
+             "AdaLOMO takes what is no vector for a matrix, and the experts of this version are stacks of them: what "
              "its sums do there is not worked out",
              "take lomo or adamw_torch");
   }

@@ -59,7 +59,10 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
   if (model.experts && job.cluster.mesh.ep == 1)
     rules.divides(model.experts->intermediate_size, "the width of an expert");
   rules.divides(model.vocab_size, "the vocabulary");
-  if (model.attention_bias || model.mlp_bias)
+  if (design_of(model.family).biased_stacks)
+    rules.refuse("tp-biased-experts", "the model's class has no plan of tensor parallelism (configuration_gpt_oss.py)",
+                 "tp: 1");
+  else if (model.attention_bias || model.mlp_bias)
     rules.refuse("tp-bias", "biases of layers that are cut by input features are not planned yet", "tp: 1");
   if (job.quantization)
     rules.refuse(
@@ -154,6 +157,8 @@ void check_expert_parallel(Rules& rules, const ShardingPlan& plan, const StackPr
     rules.refuse("ep-dense", "the model has no experts to share", "ep: 1");
     return;
   }
+  if (design_of(job.model.family).biased_stacks)
+    rules.refuse("ep-biased-experts", "experts with biases that ranks share are not planned yet", "ep: 1");
   if (job.model.experts->num_experts % mesh.ep != 0)
     rules.refuse("ep-does-not-divide",
                  "ep " + std::to_string(mesh.ep) + " does not divide the experts, " +

@@ -81,6 +81,7 @@ class Lister {
 
   /// Of a layer that ranks share, the last weight is this rank's part: of its rows, or of their width.
   void share_last(bool by_rows) {
+    if (on_every_rank_) return;
     ListedWeight& weight = weights_.back();
     (by_rows ? weight.rows : weight.width) /= job_.cluster.mesh.tp;
   }
@@ -184,6 +185,8 @@ class Lister {
     attention(name + ".self_attn.");
     if (!model_.experts || !model_.experts->in_layer(index))
       mlp(name + ".mlp.");
+    else if (design_.biased_stacks)
+      biased_experts(name + ".mlp");
     else if (lists_experts_)
       listed_experts(name + "." + std::string(design_.experts.block) + ".");
     else
@@ -196,6 +199,10 @@ class Lister {
     const std::int64_t hidden = model_.hidden_size;
     const std::int64_t q = model_.num_attention_heads * model_.head_dim;
     const std::int64_t kv = model_.num_key_value_heads * model_.head_dim;
+    if (design_.attention_sinks) {
+      add(WeightKind::matrix, model_.num_attention_heads, 1);
+      weights_.back().vector = true;
+    }
     const bool fused = design_.joins_qkv;  // which registers o_proj first
     if (!fused) {
       linear(prefix + "q_proj", q, hidden, model_.qkv_bias, residual_);
@@ -225,6 +232,44 @@ class Lister {
       linear(name + std::string(names.up), i, h, false, residual_);
       if (!down_before_up) linear(name + std::string(names.down), h, i, false, residual_);
     }
+    shared_expert(prefix);
+  }
+  /// In no plan of tensor parallelism.
+  void shared_expert(const std::string& prefix) {
+    const std::int64_t h = model_.hidden_size, i = model_.experts->shared_expert_intermediate_size;
+    if (i == 0) return;
+    on_every_rank_ = true;
+    const std::string name = prefix + "shared_expert.";
+    const DType gate = linear(name + "gate_proj", i, h, false, residual_);
+    const DType activated = promote(gate, linear(name + "up_proj", i, h, false, residual_));
+    linear(name + "down_proj", h, i, false, activated);
+    linear(prefix + "shared_expert_gate", 1, h, false, residual_);
+    on_every_rank_ = false;
+  }
+  /// Biases that are no linear layer's; of a router, which is called bias, or of a stack, which has it in its name.
+  void bare_bias(std::int64_t rows, std::int64_t width) {
+    add(WeightKind::bias, rows, width);
+    weights_.back().vector = width == 1;
+    const bool named = width == 1 || StackProfile(job_.stack).adapter().trains_bare_biases;
+    if (job_.adapter && job_.adapter->bias == AdapterBias::all && named)
+      weights_.back().trained = true, weights_.back().dtype = trained_dtype(float_dtype());
+  }
+  /// GPT-OSS's experts: stacks with biases behind a router that has them too.
+  void biased_experts(const std::string& mixture) {
+    const ExpertSpec& e = *model_.experts;
+    const std::int64_t h = model_.hidden_size, i = e.intermediate_size;
+    const ExpertAdapters adapters =
+        job_.adapter ? expert_adapters(*job_.adapter, mixture, design_.experts) : ExpertAdapters{};
+    add(WeightKind::matrix, e.num_experts, h);
+    bare_bias(e.num_experts, 1);
+    add(WeightKind::matrix, e.num_experts, 2 * i * h);
+    weights_.back().experts = true;
+    bare_bias(e.num_experts, 2 * i);
+    add(WeightKind::matrix, e.num_experts, h * i);
+    weights_.back().experts = true;
+    bare_bias(e.num_experts, h);
+    if (adapters.gate_up) stacked_adapters(e.num_experts, 2 * i, h, *adapters.gate_up);
+    if (adapters.down) stacked_adapters(e.num_experts, h, i, *adapters.down);
   }
   /// The experts of a layer are two stacks of matrices beside a router (transformers 5).
   void experts(const std::string& mixture) {
@@ -245,6 +290,7 @@ class Lister {
     if (adapters.gate_up) stacked_adapters(e.num_experts, 2 * i, h, *adapters.gate_up);
     if (adapters.down) stacked_adapters(e.num_experts, h, i, *adapters.down);
     if (!router_first) router();
+    shared_expert(mixture + ".");
   }
   /// Of a stack of `count` matrices, side by side in two.
   void stacked_adapters(std::int64_t count, std::int64_t out, std::int64_t in, std::int64_t r) {
@@ -268,7 +314,8 @@ class Lister {
   const ModelSpec& model_;
   const FamilyDesign& design_ = design_of(model_.family);
   LoadBehaviour behaviour_;
-  bool lists_experts_ = StackProfile(job_.stack).lists_experts();
+  bool lists_experts_ = StackProfile(job_.stack).lists_experts(model_.family);
+  bool on_every_rank_ = false;  ///< what is listed is, where ranks share other layers
   std::int64_t layer_ = ListedWeight::kOutsideLayers;
   DType residual_ = float_dtype();  ///< of the residual stream, layer by layer
   std::vector<ListedWeight> weights_;

@@ -8,6 +8,7 @@
 #include "model/family_design.h"
 #include "model/target_matching.h"
 #include "nn/listed_experts.h"
+#include "nn/looped_moe.h"
 #include "nn/lora_linear.h"
 #include "nn/sparse_moe.h"
 
@@ -40,6 +41,7 @@ class Builder {
         .caches_in_training = design_.decoder.caches_in_training,
         .masks_by_layer_type = design_.decoder.masks_by_layer_type && options_.model_behaviour.has_masking_utils,
         .makes_every_mask = design_.decoder.makes_every_mask,
+        .masks_empty_window = design_.decoder.masks_empty_window,
         .hands_on_both_rotaries = options_.model_behaviour.hands_on_both_rotaries,
         .holds_last_output = options_.model_behaviour.layers_return_tuples ||
                              (design_.decoder.returns_tuples && !options_.model_behaviour.broadcasts_masks),
@@ -243,6 +245,7 @@ class Builder {
         .window = spec_.slides(index) ? *spec_.sliding_window : 0,
         .softcap = spec_.attn_logit_softcapping.value_or(0),
         .scale = attention_scale(),
+        .sinks = design_.attention_sinks,
         .ring = options_.slice.ring};
     return std::make_unique<SelfAttention>(name, shape, std::move(p), options_.model_behaviour,
                                            static_cast<std::size_t>(index));
@@ -269,7 +272,23 @@ class Builder {
             .top_k = spec_.experts->num_experts_per_tok,
             .normalises = spec_.experts->norm_topk_prob,
             .weights_in_logit_dtype = spec_.family != Family::mixtral,
+            .picks_first = design_.biased_stacks,
             .spread = options_.even_routing ? Spread::evenly : Spread::by_router};
+  }
+
+  /// Every rank has all of it, and of its gate.
+  SharedExpert shared_expert(const std::string& block) {
+    const std::int64_t h = spec_.hidden_size, i = spec_.experts->shared_expert_intermediate_size;
+    if (i == 0) return {};
+    const std::string name = block + ".shared_expert";
+    MlpProjections p;
+    p.gate = linear(name + ".gate_proj", h, i, false, TpStyle::none);
+    p.up = linear(name + ".up_proj", h, i, false, TpStyle::none);
+    p.down = linear(name + ".down_proj", i, h, false, TpStyle::none);
+    SharedExpert shared;
+    shared.mlp = std::make_unique<GatedMlp>(name, design_.activation, std::move(p), false);
+    shared.gate = linear(block + ".shared_expert_gate", h, 1, false, TpStyle::none);
+    return shared;
   }
 
   /// The names of transformers 4.
@@ -289,24 +308,41 @@ class Builder {
       p.down_before_up = names.down < names.up;  // w1, w2, w3
       experts.push_back(std::make_unique<GatedMlp>(expert, Activation::silu, std::move(p), false));
     }
-    return std::make_unique<ListedMoe>(name, router_shape(), std::move(gate), std::move(experts),
-                                       options_.model_behaviour.looks_up_experts);
+    const ListedHabits habits{.looks_up = options_.model_behaviour.looks_up_experts, .leaf = design_.leaf_under_zero3};
+    return std::make_unique<ListedMoe>(name, router_shape(), std::move(gate), std::move(experts), shared_expert(name),
+                                       habits);
+  }
+
+  std::unique_ptr<FeedForward> looped_moe(const std::string& name) {
+    RouterShape routed = router_shape();
+    routed.spread = Spread::evenly_in_each_replica;
+    auto router = std::make_unique<TopKRouter>(name + ".router", routed);
+    auto experts = std::make_unique<LoopedExperts>(name + ".experts", experts_shape());
+    return std::make_unique<LoopedMoe>(name, std::move(router), std::move(experts));
+  }
+
+  /// Of what a rank holds.
+  ExpertsShape experts_shape() const {
+    const ExpertSpec& experts = *spec_.experts;
+    const std::int64_t tp = options_.slice.tp, ep = options_.slice.ep;
+    return {.experts = experts.num_experts / ep,
+            .hidden = spec_.hidden_size,
+            .intermediate = experts.intermediate_size / (ep > 1 ? 1 : tp),
+            .biased = design_.biased_stacks};
   }
 
   std::unique_ptr<SparseMoe> moe(const std::string& name) {
-    const ExpertSpec& experts = *spec_.experts;
     const std::int64_t tp = options_.slice.tp, ep = options_.slice.ep;
-    const ExpertsShape shape{.experts = experts.num_experts / ep,
-                             .hidden = spec_.hidden_size,
-                             .intermediate = experts.intermediate_size / (ep > 1 ? 1 : tp)};
-    auto gate = std::make_unique<TopKRouter>(name + ".gate", router_shape());
-    auto stacks = std::make_unique<FusedExperts>(name + ".experts", shape);
+    const std::string_view leaf = design_.biased_stacks ? ".router" : ".gate";
+    auto gate = std::make_unique<TopKRouter>(name + std::string(leaf), router_shape());
+    auto stacks = std::make_unique<FusedExperts>(name + ".experts", experts_shape());
     if (ep > 1)
       stacks->spread({.experts = {MeshAxis::ep, ep}, .batch = {MeshAxis::tp, tp}});
     else if (tp > 1)
       stacks->share({MeshAxis::tp, tp});
     if (options_.adapter) adapt_experts(name, *gate, *stacks);
-    return std::make_unique<SparseMoe>(name, std::move(gate), std::move(stacks), design_.router_first);
+    const SparseMoeHabits habits{.router_first = design_.router_first, .gives_weights = design_.biased_stacks};
+    return std::make_unique<SparseMoe>(name, std::move(gate), std::move(stacks), shared_expert(name), habits);
   }
 
   void adapt_experts(const std::string& name, TopKRouter& gate, FusedExperts& stacks) {
@@ -321,8 +357,9 @@ class Builder {
 
   std::unique_ptr<FeedForward> feed_forward(const std::string& prefix, std::int64_t index) {
     if (!spec_.experts || !spec_.experts->in_layer(index)) return mlp(prefix + ".mlp");
-    if (options_.model_behaviour.lists_experts) return listed_moe(prefix);
-    return moe(prefix + ".mlp");
+    const bool loops = options_.model_behaviour.loops_over_experts;
+    if (loops && design_.biased_stacks) return looped_moe(prefix + ".mlp");
+    return loops ? listed_moe(prefix) : moe(prefix + ".mlp");
   }
 
   std::unique_ptr<DecoderLayer> layer(std::int64_t index) {
@@ -348,7 +385,7 @@ class Builder {
 };
 
 /// `bias` names base biases: all, or those of layers that have an adapter (_mark_only_adapters_as_trainable).
-bool is_trained(const AdapterSpec& adapter, const Parameter& parameter) {
+bool is_trained(const AdapterSpec& adapter, const Parameter& parameter, const AdapterBehaviour& behaviour) {
   switch (parameter.role) {
     case ParamRole::lora_a:
     case ParamRole::lora_b:
@@ -358,7 +395,8 @@ bool is_trained(const AdapterSpec& adapter, const Parameter& parameter) {
     case ParamRole::trainable_tokens:
       return true;
     case ParamRole::bias:
-      return adapter.bias == AdapterBias::all ||
+      return (adapter.bias == AdapterBias::all &&
+              (behaviour.trains_bare_biases || parameter.name.ends_with(".bias"))) ||
              (adapter.bias == AdapterBias::lora_only && parameter.name.ends_with(".base_layer.bias"));
     default:
       return false;
@@ -375,7 +413,7 @@ Result<std::unique_ptr<CausalLm>> build_model(const ModelSpec& spec, const Build
       return Unexpected{std::move(refusals)};
   if (options.adapter)
     for (Parameter* parameter : model->parameters()) {
-      parameter->trainable = is_trained(*options.adapter, *parameter);
+      parameter->trainable = is_trained(*options.adapter, *parameter, options.adapter_behaviour);
     }
   return model;
 }

@@ -25,6 +25,9 @@ enum class Family : std::uint8_t {
   gemma,
   cohere,
   cohere2,
+  olmoe,
+  qwen2_moe,
+  gpt_oss,
 };
 
 }  // namespace qlp

@@ -91,8 +91,31 @@ constexpr FamilyDesign kMinistral{.decoder = {.masks_by_layer_type = true, .make
 constexpr FamilyDesign kMixtral{.decoder = {.windowed_masks = true},
                                 .looked_at_before_4_53 = true,
                                 .experts = {.block = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"},
-                                .router_first = true};
-constexpr FamilyDesign kQwen3Moe{.head_norm = HeadNorm::each, .looked_at_before_4_53 = true, .experts = kListedExperts};
+                                .router_first = true,
+                                .leaf_under_zero3 = true};
+/// Both keep the classes of transformers 4.47 until 5.0.
+constexpr FamilyDesign kOlmoe{.head_norm = HeadNorm::joined,
+                              .decoder = {.returns_tuples = true},
+                              .experts = kListedExperts,
+                              .router_first = true};
+constexpr FamilyDesign kQwen2Moe{
+    .decoder = {.returns_tuples = true,
+                .masks_by_layer_type = true,
+                .makes_every_mask = true,
+                .windowed_masks = true,
+                .masks_empty_window = true},
+    .experts = {.block = "mlp", .gate = "gate_proj", .up = "up_proj", .down = "down_proj", .known_to_peft = false},
+    .router_first = true,
+    .leaf_under_zero3 = true};
+constexpr FamilyDesign kGptOss{.norm = NormKind::olmo2,
+                               .rotary_pairs = RotaryPairs::halves_by_half_tables,
+                               .decoder = {.masks_by_layer_type = true, .makes_every_mask = true},
+                               .experts = {.block = "mlp", .known_to_peft = false},
+                               .router_first = true,
+                               .biased_stacks = true,
+                               .attention_sinks = true};
+constexpr FamilyDesign kQwen3Moe{
+    .head_norm = HeadNorm::each, .looked_at_before_4_53 = true, .experts = kListedExperts, .leaf_under_zero3 = true};
 
 }  // namespace
 
@@ -136,6 +159,12 @@ const FamilyDesign& design_of(Family family) {
       return kCohere;
     case Family::cohere2:
       return kCohere2;
+    case Family::olmoe:
+      return kOlmoe;
+    case Family::qwen2_moe:
+      return kQwen2Moe;
+    case Family::gpt_oss:
+      return kGptOss;
   }
   return kLlama;
 }

@@ -32,6 +32,7 @@ struct NormNames {
 struct ExpertNames {
   std::string_view block;  ///< the mixture itself; in transformers 5 "mlp"
   std::string_view gate, up, down;
+  bool known_to_peft = true;  ///< as targets (transformers_weight_conversion.py, 0.21: not of Qwen2-MoE)
 };
 
 /// What a family's ...Model does around its layers.
@@ -41,6 +42,7 @@ struct DecoderHabits {
   bool masks_by_layer_type = false;  ///< a dict of masks, and one of what they are made from, hold their tensors
   bool makes_every_mask = false;     ///< both kinds, whatever kinds of layers there are
   bool windowed_masks = false;       ///< MaskMaker::windowed before masking_utils.py
+  bool masks_empty_window = false;   ///< sliding masks are made where there is no window, too (5.0 on)
 };
 
 /// Source: models/<model_type>/modeling_<model_type>.py of transformers 4.57.1 and 5.24.0, which agree but for what
@@ -67,6 +69,12 @@ struct FamilyDesign {
   bool looked_at_before_4_53 = false;  ///< also as transformers wrote it before masking_utils.py
   ExpertNames experts = {};
   bool router_first = false;  ///< ahead of the experts in the order of registration
+  /// The experts are stacks in every version, turned, with biases and a gate of their own; their router, which has
+  /// biases, weighs by the logits that it picks (GPT-OSS).
+  bool biased_stacks = false;
+  bool attention_sinks = false;  ///< each head has a score of its own for attending to nothing
+  /// ZeRO-3 gathers a mixture as a whole, without being told (deepspeed/runtime/zero/leaf_module_config.py, 0.18.3).
+  bool leaf_under_zero3 = false;
 };
 
 const FamilyDesign& design_of(Family family);

@@ -1,9 +1,11 @@
 // What a decoder-only language model is made of, in the field names of Hugging Face's config.json.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/dtype.h"
 #include "model/family.h"
@@ -19,12 +21,16 @@ enum class RopeKind : std::uint8_t { standard, longrope };
 struct ExpertSpec {
   std::int64_t num_experts = 0;
   std::int64_t num_experts_per_tok = 0;
-  std::int64_t intermediate_size = 0;    ///< of one expert (moe_intermediate_size, where the file has that)
-  bool norm_topk_prob = true;            ///< the weights of a token's experts sum to one
-  std::int64_t decoder_sparse_step = 1;  ///< every so many layers one has experts, the others a dense MLP
+  std::int64_t intermediate_size = 0;                ///< of one expert (moe_intermediate_size, where the file has that)
+  bool norm_topk_prob = true;                        ///< the weights of a token's experts sum to one
+  std::int64_t decoder_sparse_step = 1;              ///< every so many layers one has experts, the others a dense MLP
+  std::vector<std::int64_t> mlp_only_layers;         ///< those of them that have a dense MLP all the same
+  std::int64_t shared_expert_intermediate_size = 0;  ///< of an expert that all tokens go to (Qwen2-MoE); 0: none
   friend bool operator==(const ExpertSpec&, const ExpertSpec&) = default;
 
-  bool in_layer(std::int64_t index) const { return (index + 1) % decoder_sparse_step == 0; }
+  bool in_layer(std::int64_t index) const {
+    return (index + 1) % decoder_sparse_step == 0 && std::ranges::find(mlp_only_layers, index) == mlp_only_layers.end();
+  }
 };
 
 struct ModelSpec {
@@ -63,6 +69,7 @@ struct ModelSpec {
   std::optional<double> query_pre_attn_scalar;  ///< Gemma 2 scales scores by one over its root; else the head's width
   ModelFactors factors{};
   std::optional<DType> checkpoint_dtype;  ///< `dtype` / `torch_dtype` of the file
+  bool mxfp4_experts = false;             ///< the files hold them in MXFP4, from which they are dequantized
   bool stacked_experts = false;           ///< the files hold them as transformers 5 does, not one by one
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;

@@ -103,7 +103,7 @@ double scaling_for(const AdapterSpec& adapter, std::string_view name) {
 
 ExpertAdapters expert_adapters(const AdapterSpec& adapter, const std::string& mixture, const ExpertNames& names) {
   const auto by_old_name = [&](std::string_view leaf) {
-    return adapter.all_linear || named(adapter, mixture + ".experts." + std::string(leaf));
+    return names.known_to_peft && (adapter.all_linear || named(adapter, mixture + ".experts." + std::string(leaf)));
   };
   const auto by_name = [&](const std::string& name) { return ends_with_any(name, adapter.target_parameters); };
   const std::string gate_up = mixture + ".experts.gate_up_proj", down = mixture + ".experts.down_proj";
@@ -115,9 +115,17 @@ ExpertAdapters expert_adapters(const AdapterSpec& adapter, const std::string& mi
   else if (by_name(gate_up))
     out.gate_up = rank_for(adapter, gate_up);
   if (by_old_name(names.down) || by_name(down)) out.down = rank_for(adapter, down);
-  if (adapter.all_linear || named(adapter, mixture + ".gate") || by_name(mixture + ".gate.weight"))
-    out.router = rank_for(adapter, mixture + ".gate");
+  const bool router = names.known_to_peft && (adapter.all_linear || named(adapter, mixture + ".gate"));
+  if (router || by_name(mixture + ".gate.weight")) out.router = rank_for(adapter, mixture + ".gate");
   return out;
+}
+
+bool adapts_any_experts(const AdapterSpec& adapter, const ModelSpec& model) {
+  for (std::int64_t layer = 0; layer < model.num_hidden_layers; ++layer) {
+    const std::string mixture = "model.layers." + std::to_string(layer) + ".mlp";
+    if (expert_adapters(adapter, mixture, design_of(model.family).experts).any()) return true;
+  }
+  return false;
 }
 
 }  // namespace qlp

@@ -47,5 +47,7 @@ struct ExpertAdapters {
 /// parameters they have become, whatever is excluded and on all layers; gate and up share a stack, and so a rank twice
 /// as large (transformers_weight_conversion.py, 0.21). target_parameters name them as they are.
 ExpertAdapters expert_adapters(const AdapterSpec& adapter, const std::string& mixture, const ExpertNames& names);
+/// Whether it puts any on the experts or the router of a layer, as transformers 5 stacks them.
+bool adapts_any_experts(const AdapterSpec& adapter, const ModelSpec& model);
 
 }  // namespace qlp

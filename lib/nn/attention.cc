@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "autograd/attention.h"
+#include "autograd/indexing.h"
 #include "autograd/matmul.h"
 #include "autograd/pointwise.h"
 #include "autograd/reduce.h"
@@ -17,6 +18,7 @@ SelfAttention::SelfAttention(std::string name, const AttentionShape& shape, Atte
       projections_(std::move(projections)),
       behaviour_(behaviour),
       layer_(layer) {
+  if (shape.sinks) sinks_ = &add_parameter("sinks", ParamRole::sink, {shape.heads});
   // Phi-3 registers o_proj ahead of qkv_proj.
   LinearModule* const last = projections_.qkv ? projections_.qkv.get() : projections_.o.get();
   for (LinearModule* linear : {projections_.q.get(), projections_.k.get(), projections_.v.get(), projections_.o.get()})
@@ -151,13 +153,27 @@ Tensor SelfAttention::flash(Context& ctx, Heads& heads) {
   return transpose(ctx, flash_attention(ctx, q, k, v, behaviour_.attention, shape_.window, shape_.scale), 1, 2);
 }
 
+/// softmax over scores [B, heads, S, S] and the sinks beside them, without the sinks (modeling_gpt_oss.py).
+Tensor SelfAttention::with_sinks(Context& ctx, const Tensor& scores, Tensor& combined) {
+  {
+    const Tensor of_heads = reshape(ctx, sinks_->tensor, {1, shape_.heads, 1, 1});
+    combined = cat(ctx, scores, expand(ctx, of_heads, scores.shape().with(-1, 1)), -1);
+  }
+  {
+    const Tensor largest = max_last(ctx, combined);
+    combined = sub(ctx, combined, largest);
+  }
+  return slice(ctx, softmax(ctx, combined, combined.dtype()), -1, 0, scores.size(-1));
+}
+
 /// Gives [B, S, heads, D].
-Tensor SelfAttention::eager(Context& ctx, const Heads& heads, const Tensor& mask, Tensor& weights) {
-  const std::int64_t groups = shape_.heads / shape_.kv_heads;
-  const bool slices = behaviour_.attention.full_slices_record;
-  const Tensor k = repeat_kv(ctx, heads.k, groups, slices);
-  const Tensor v = repeat_kv(ctx, heads.v, groups, slices);
-  weights = batched_matmul(ctx, heads.q, transpose(ctx, k, 2, 3));
+Tensor SelfAttention::eager(Context& ctx, Heads& heads, const Tensor& mask, Tensor& weights) {
+  Heads copy;
+  if (!behaviour_.attention_rebinds) copy = heads;
+  Heads& named = behaviour_.attention_rebinds ? heads : copy;
+  auto& [fused, v, k, q] = named;
+  repeat_heads(ctx, named);
+  weights = batched_matmul(ctx, q, transpose(ctx, k, 2, 3));
   weights = scale(ctx, weights, shape_.scale);
   if (shape_.softcap != 0) {
     weights = scale(ctx, weights, 1 / shape_.softcap, Op::div);
@@ -165,8 +181,9 @@ Tensor SelfAttention::eager(Context& ctx, const Heads& heads, const Tensor& mask
     weights = scale(ctx, weights, shape_.softcap);
   }
   if (mask.defined()) weights = add(ctx, weights, mask);
-  Tensor probabilities = softmax(ctx, weights, DType::float32);
-  probabilities = to(ctx, probabilities, heads.q.dtype());
+  Tensor combined;  // Python's name lives as long as the function runs
+  Tensor probabilities = sinks_ ? with_sinks(ctx, weights, combined) : softmax(ctx, weights, DType::float32);
+  probabilities = to(ctx, probabilities, q.dtype());
   weights = std::move(probabilities);
   Tensor out = batched_matmul(ctx, weights, v);
   out = transpose(ctx, out, 1, 2);

@@ -43,6 +43,7 @@ struct AttentionShape {
   std::int64_t window = 0;  ///< its width
   double softcap = 0;       ///< Gemma 2: scores pass through tanh, times this (eager only); 0: they do not
   double scale = 1;         ///< of scores
+  bool sinks = false;       ///< each head has a score of its own for attending to nothing (eager only)
   Ring ring = {};           ///< ranks that share each sequence
 };
 
@@ -77,9 +78,12 @@ class SelfAttention final : public Module {
   void repeat_heads(Context& ctx, Heads& heads) const;
   Tensor sdpa(Context& ctx, Heads& heads, const Tensor& mask);
   Tensor flash(Context& ctx, Heads& heads);
-  Tensor eager(Context& ctx, const Heads& heads, const Tensor& mask, Tensor& weights);
+  Tensor eager(Context& ctx, Heads& heads, const Tensor& mask, Tensor& weights);
+
+  Tensor with_sinks(Context& ctx, const Tensor& scores, Tensor& combined);
 
   AttentionShape shape_;
+  Parameter* sinks_ = nullptr;  ///< [heads]
   AttentionProjections projections_;
   ModelBehaviour behaviour_;
   std::size_t layer_;

@@ -20,6 +20,9 @@ struct AdapterBehaviour {
   /// The identity matrix has the dtype of the adapter and goes before the norm is worked out; the product with it is
   /// cast. Before, both are in the dtype of the input (dora.py, 0.19 on; huggingface/peft 2661).
   bool dora_identity_in_adapter_dtype = true;
+  /// bias="all" trains whatever has the word in its name; else what is called bias (tuners_utils.py; so in 0.18, not in
+  /// 0.21).
+  bool trains_bare_biases = false;
 
   friend bool operator==(const AdapterBehaviour&, const AdapterBehaviour&) = default;
 };
@@ -41,7 +44,7 @@ enum class RotaryPlace : std::uint8_t {
 
 struct RotaryBehaviour {
   RotaryPlace place = RotaryPlace::decoder;
-  /// Every attention has a rotary module, needed or not (before 4.48).
+  /// Every attention has a rotary module, needed or not (before 4.48, Qwen2-MoE's before 5.0).
   bool in_every_attention = false;
   /// Those modules keep the tables of all positions, in the dtype of the model, as buffers (before 4.41 and 4.42).
   bool keeps_tables = false;
@@ -71,16 +74,16 @@ struct ModelBehaviour {
   /// What the last layer gave is held, in a tuple, until the decoder is done (4.48).
   bool layers_return_tuples = false;
   /// Attention is a class of its own for each kernel, which gives what it repeats and casts the names of q, k and v
-  /// (before 4.48; then functions do, whose callers hold on to the originals).
+  /// (before 4.48, OLMoE's and Qwen2-MoE's before 5.0; then functions do, whose callers hold on to the originals).
   bool attention_rebinds = false;
-  /// k and v are repeated for flash_attention_2 too (Mistral before 4.48).
+  /// k and v are repeated for flash_attention_2 too (Mistral before 4.48, Qwen2-MoE before 5.0).
   bool flash_repeats_heads = false;
   /// k and v keep their own number of heads on the way into the fused attention (4.5x on; before they are repeated).
   bool grouped_attention = true;
   /// q, k and v are made contiguous before the fused attention (sdpa_attention.py of 4.48; before, only with a mask).
   bool contiguous_attention = false;
   AttentionBehaviour attention;
-  /// masking_utils.py makes the masks: before, each model did by itself (4.53 on).
+  /// masking_utils.py makes the masks: before, each model did by itself (4.53 on; OLMoE and Qwen2-MoE 5.0 on).
   bool has_masking_utils = true;
   bool broadcasts_masks = true;  ///< MaskMaker::broadcast (5.0 on)
   bool adds_past_length = true;  ///< position ids are arange + the length of the cache, two tensors (5.0 on)
@@ -109,9 +112,9 @@ struct ModelBehaviour {
   bool shifts_labels = true;
   /// The number by which the loss is divided is a Python number, not a tensor (before 4.50).
   bool item_count_on_host = false;
-  /// The experts of a mixture are modules that run one by one, each on the tokens that are sent to it (before 5.0).
-  bool lists_experts = false;
-  /// Only those to which any token is sent, which the host looks up (so in 4.57, not in 4.48).
+  /// The experts of a mixture run one by one, each on the tokens that are sent to it (before 5.0).
+  bool loops_over_experts = false;
+  /// Only those to which any token is sent, which the host looks up (so in 4.57, not in 4.48, nor for OLMoE).
   bool looks_up_experts = true;
   std::optional<LigerBehaviour> liger;  ///< set where a job asks for Liger's kernels
 };

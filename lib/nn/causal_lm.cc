@@ -65,19 +65,21 @@ std::vector<ModuleBuffer> CausalLm::buffers() {
 void CausalLm::make_masks(Context& ctx, const Tensor& hidden, ByLayerType& inputs) const {
   if (traits_.kernel == AttentionKernel::flash_attention_2) return;  // the kernel knows what to leave out
   const bool eager = traits_.kernel == AttentionKernel::eager;
-  const std::int64_t window = traits_.sliding_window;
+  std::optional<std::int64_t> window;
+  if (traits_.sliding_window) window = traits_.sliding_window;
   MaskRequest request{.batch = hidden.size(0), .rows = hidden.size(1), .additive = eager, .dtype = hidden.dtype()};
-  const bool window_cuts = window && request.rows >= window;
   if (traits_.mask_maker == MaskMaker::triangular || traits_.mask_maker == MaskMaker::windowed) {
     const bool windowed = traits_.mask_maker == MaskMaker::windowed && window;
     const bool narrows = traits_.layers_narrow_masks;
     inputs.full.narrows_mask = inputs.sliding.narrows_mask = narrows;
-    if (!eager && !narrows && !(windowed && window_cuts)) return;
+    if (!eager && !narrows && !(windowed && request.rows >= *window)) return;
     request.extra_column = !narrows;
     if (windowed) request.window = window;
     inputs.full.mask = inputs.sliding.mask = make_causal_mask(ctx, request, traits_.mask_maker);
     return;
   }
+  if (traits_.masks_empty_window && !window) window = 0;
+  const bool window_cuts = window && request.rows >= *window;
   const auto slides = [](const auto& layer) { return layer->attention().slides(); };
   const bool every = traits_.makes_every_mask;
   if (eager && (every || !std::all_of(parts_.layers.begin(), parts_.layers.end(), slides)))

@@ -44,6 +44,7 @@ struct ModelTraits {
   /// on).
   bool masks_by_layer_type = false;
   bool makes_every_mask = false;        ///< full and sliding ones, whatever layers there are
+  bool masks_empty_window = false;      ///< sliding ones where there is no window, too
   bool hands_on_both_rotaries = false;  ///< each layer gets the tables of both kinds of layers, and picks
   bool holds_last_output = false;       ///< what the last layer gave, in a tuple, until the decoder is done
   AttentionKernel kernel = AttentionKernel::sdpa;

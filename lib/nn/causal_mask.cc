@@ -31,7 +31,7 @@ Tensor updated(Context& ctx, const MaskRequest& request, bool windowed) {
   const std::int64_t rows = request.rows, columns = rows + (request.extra_column ? 1 : 0);
   Tensor mask = empty(ctx, {rows, columns}, request.dtype, Op::empty);
   if (!windowed) mask = empty(ctx, {rows, columns}, request.dtype, Op::clone);  // triu
-  fill_causal_band(ctx, mask, request.window, 0, smallest_of(request.dtype));
+  fill_causal_band(ctx, mask, request.window.value_or(0), 0, smallest_of(request.dtype));
   Tensor places = empty(ctx, {columns}, DType::int64, Op::arange);
   Tensor ahead = empty(ctx, {rows, columns}, DType::boolean, Op::ne);
   places.reset();
@@ -77,7 +77,7 @@ Tensor compared(Context& ctx, const MaskRequest& request, bool mapped) {
   } else {
     mask = square();
   }
-  fill_causal_band(ctx, mask, request.window, 1, 0);
+  fill_causal_band(ctx, mask, request.window.value_or(0), 1, 0);
   if (mapped) keys.reset();
   batches.reset(), heads.reset(), queries.reset(), keys.reset();
   return shared(mask, request);

@@ -1,6 +1,8 @@
 // The attention masks that a model makes before its layers run, as transformers' masking code writes them.
 #pragma once
 
+#include <optional>
+
 #include "nn/behaviour.h"
 #include "tensor/context.h"
 
@@ -8,10 +10,10 @@ namespace qlp {
 
 struct MaskRequest {
   std::int64_t batch = 1, rows = 0;
-  std::int64_t window = 0;       ///< of a sliding mask; 0: all that came before
-  bool additive = false;         ///< of the dtype below; else boolean where the version has that
-  DType dtype = DType::float32;  ///< of the residual stream
-  bool extra_column = false;     ///< `triangular` and `windowed` count one token more than there are
+  std::optional<std::int64_t> window = {};  ///< of a sliding mask; none: all that came before
+  bool additive = false;                    ///< of the dtype below; else boolean where the version has that
+  DType dtype = DType::float32;             ///< of the residual stream
+  bool extra_column = false;                ///< `triangular` and `windowed` count one token more than there are
 };
 
 /// [batch, 1, rows, rows]; where batches share one, they are an expanded view of it.

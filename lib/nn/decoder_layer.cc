@@ -33,7 +33,7 @@ Tensor DecoderLayer::add_scaled(Context& ctx, const Tensor& residual, const Tens
 }
 
 Tensor DecoderLayer::forward(Context& ctx, const Tensor& input, const LayerInputs& inputs) {
-  Tensor weights;  // Python's name for them lives as long as the layer runs
+  Tensor weights, routed;  // Python's names for them live as long as the layer runs
   Tensor residual = input;
   LayerMask window;
   LayerInputs narrowed;
@@ -46,7 +46,7 @@ Tensor DecoderLayer::forward(Context& ctx, const Tensor& input, const LayerInput
   Tensor hidden = norms_.before_attention ? norms_.before_attention->forward(ctx, input) : input;
   if (sums_.parallel) {
     const Tensor attended = attention_->forward(ctx, hidden, inputs, weights);
-    const Tensor fed = mlp_->forward(ctx, hidden);
+    const Tensor fed = mlp_->forward(ctx, hidden, routed);
     return add(ctx, add(ctx, residual, attended), fed);
   }
   hidden = attention_->forward(ctx, hidden, narrows ? narrowed : inputs, weights);
@@ -55,7 +55,7 @@ Tensor DecoderLayer::forward(Context& ctx, const Tensor& input, const LayerInput
 
   residual = hidden;
   if (norms_.before_mlp) hidden = norms_.before_mlp->forward(ctx, hidden);
-  hidden = mlp_->forward(ctx, hidden);
+  hidden = mlp_->forward(ctx, hidden, routed);
   if (norms_.after_mlp) hidden = norms_.after_mlp->forward(ctx, hidden);
   hidden = add_scaled(ctx, residual, hidden);
   return hidden;

@@ -8,8 +8,9 @@ namespace qlp {
 class FeedForward : public Module {
  public:
   using Module::Module;
-  /// x [B, S, H]
-  virtual Tensor forward(Context& ctx, const Tensor& x) = 0;
+  /// x [B, S, H]. `routed`: what the classes of some mixtures give beside, of their router; a name of the layer holds
+  /// it.
+  virtual Tensor forward(Context& ctx, const Tensor& x, Tensor& routed) = 0;
 };
 
 }  // namespace qlp

@@ -7,6 +7,7 @@
 #include "autograd/parallel.h"
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
+#include "nn/clamped_gate.h"
 #include "tensor/compute.h"
 #include "tensor/cub_scratch.h"
 #include "tensor/factories.h"
@@ -43,12 +44,17 @@ Tensor inverse(Context& ctx, const Tensor& order) {
 }  // namespace
 
 FusedExperts::FusedExperts(std::string name, const ExpertsShape& shape)
-    : Module(ModuleKind::experts, std::move(name)),
-      gate_up_(&add_parameter("gate_up_proj", ParamRole::base_weight,
-                              {shape.experts, 2 * shape.intermediate, shape.hidden})),
-      down_(&add_parameter("down_proj", ParamRole::base_weight, {shape.experts, shape.hidden, shape.intermediate})),
-      shape_(shape) {
-  gate_up_->fused_parts = 2, down_->fused_parts = 1;
+    : Module(ModuleKind::experts, std::move(name)), shape_(shape) {
+  const std::int64_t e = shape.experts, h = shape.hidden, i = shape.intermediate;
+  const auto stack = [&](std::string leaf, std::int64_t in, std::int64_t out) {
+    const Shape of_stack = shape.biased ? Shape{e, in, out} : Shape{e, out, in};
+    return &add_parameter(std::move(leaf), ParamRole::base_weight, of_stack);
+  };
+  gate_up_ = stack("gate_up_proj", h, 2 * i);
+  if (shape.biased) gate_up_bias_ = &add_parameter("gate_up_proj_bias", ParamRole::bias, {e, 2 * i});
+  down_ = stack("down_proj", i, h);
+  if (shape.biased) down_bias_ = &add_parameter("down_proj_bias", ParamRole::bias, {e, h});
+  if (!shape.biased) gate_up_->fused_parts = 2, down_->fused_parts = 1;
 }
 
 void FusedExperts::share(const RankGroup& group) {
@@ -68,10 +74,12 @@ void FusedExperts::adapt(std::optional<std::int64_t> gate_up_r, std::optional<st
   // The wrapper of the second stack stands around that of the first.
   const std::string inner = down_r ? name() + ".base_layer" : name();
   if (gate_up_r) {
-    gate_up_lora_ = std::make_unique<ParamLora>(inner, *gate_up_, *gate_up_r, scaling);
+    gate_up_lora_ = std::make_unique<ParamLora>(inner, *gate_up_, *gate_up_r, scaling, shape_.biased);
     add_child(*gate_up_lora_);
   }
-  if (down_r) down_lora_ = std::make_unique<ParamLora>(name(), *down_, *down_r, scaling), add_child(*down_lora_);
+  if (!down_r) return;
+  down_lora_ = std::make_unique<ParamLora>(name(), *down_, *down_r, scaling, shape_.biased);
+  add_child(*down_lora_);
 }
 
 Tensor FusedExperts::forward(Context& ctx, const Tensor& input, const Routing& routing) {
@@ -101,6 +109,17 @@ Tensor FusedExperts::dispatch(Context& ctx, const Tensor& hidden, const Routing&
   return to(ctx, results, hidden.dtype());
 }
 
+Tensor FusedExperts::activate(Context& ctx, const Tensor& states) const {
+  if (shape_.biased) {
+    ClampedGate names;
+    apply_clamped_gate(ctx, states, names);
+    return names.out;
+  }
+  const auto halves = split(ctx, states, {shape_.intermediate, shape_.intermediate}, -1);
+  const Tensor activated = silu(ctx, halves[0]);
+  return mul(ctx, activated, halves[1]);
+}
+
 Tensor FusedExperts::run(Context& ctx, const Tensor& hidden, const Routing& routing,
                          const ParamLora::Factors& gate_up_factors, const ParamLora::Factors& down_factors) {
   const std::int64_t tokens = hidden.size(0), top_k = routing.indices.size(-1), pairs = tokens * top_k;
@@ -122,24 +141,22 @@ Tensor FusedExperts::run(Context& ctx, const Tensor& hidden, const Routing& rout
     selected = mask_rows(ctx, selected, others, true);
   }
 
+  const auto product = [&](const Tensor& x, const Tensor& stack) {
+    const Tensor rows = to(ctx, x, stack.dtype());
+    return shape_.biased ? grouped_mm_turned(ctx, rows, stack, groups.ends) : grouped_mm(ctx, rows, stack, groups.ends);
+  };
+  Tensor biases;  // of each row
+  if (gate_up_bias_) biases = index_rows(ctx, gate_up_bias_->tensor, sorted.values);
   // torch.nn.utils.parametrize.cached() keeps what is folded until the layer is done.
   const Tensor gate_up = gate_up_lora_ ? gate_up_lora_->fold(ctx, gate_up_factors) : gate_up_->tensor;
-  Tensor states;
-  {
-    const Tensor rows = to(ctx, selected, gate_up.dtype());
-    states = grouped_mm(ctx, rows, gate_up, groups.ends);
-  }
+  Tensor states = product(selected, gate_up);
+  if (biases.defined()) states = add_in_place(ctx, states, biases);
   if (masks) states = mask_rows(ctx, states, others, false);
-  {
-    const auto halves = split(ctx, states, {shape_.intermediate, shape_.intermediate}, -1);
-    const Tensor activated = silu(ctx, halves[0]);
-    states = mul(ctx, activated, halves[1]);
-  }
+  states = activate(ctx, states);
   const Tensor down = down_lora_ ? down_lora_->fold(ctx, down_factors) : down_->tensor;
-  {
-    const Tensor rows = to(ctx, states, down.dtype());
-    states = grouped_mm(ctx, rows, down, groups.ends);
-  }
+  if (down_bias_) biases = index_rows(ctx, down_bias_->tensor, sorted.values);
+  states = product(states, down);
+  if (biases.defined()) states = add_in_place(ctx, states, biases);
   if (masks) states = mask_rows(ctx, states, others, false);
   Tensor weighted;
   {

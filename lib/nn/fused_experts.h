@@ -1,4 +1,4 @@
-// All experts of a layer as two stacks of matrices (transformers 5: MixtralExperts, Qwen3MoeExperts).
+// All experts of a layer as two stacks of matrices (transformers 5: MixtralExperts and its relatives, GptOssExperts).
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@ namespace qlp {
 
 struct ExpertsShape {
   std::int64_t experts = 0, hidden = 0, intermediate = 0;
+  bool biased = false;  ///< GPT-OSS: stacks of [in, out] with biases, and a gate of its own
 };
 
 class FusedExperts final : public Module {
@@ -30,8 +31,10 @@ class FusedExperts final : public Module {
   Tensor run(Context& ctx, const Tensor& hidden, const Routing& routing, const ParamLora::Factors& gate_up,
              const ParamLora::Factors& down);
 
-  Parameter* gate_up_;  ///< [E, 2 I, H]
-  Parameter* down_;     ///< [E, H, I]
+  Tensor activate(Context& ctx, const Tensor& states) const;
+
+  Parameter *gate_up_, *gate_up_bias_ = nullptr;  ///< [E, 2 I, H], or [E, H, 2 I] and [E, 2 I]
+  Parameter *down_, *down_bias_ = nullptr;        ///< [E, H, I], or [E, I, H] and [E, H]
   ExpertsShape shape_;
   RankGroup group_;  ///< that shares each expert
   ExpertParallel parallel_;

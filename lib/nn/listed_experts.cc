@@ -1,11 +1,11 @@
 #include "nn/listed_experts.h"
 
 #include <utility>
-#include <vector>
 
 #include "autograd/indexing.h"
 #include "autograd/pointwise.h"
 #include "autograd/views.h"
+#include "nn/even_places.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
@@ -13,15 +13,17 @@
 namespace qlp {
 
 ListedMoe::ListedMoe(std::string name, const RouterShape& shape, std::unique_ptr<LinearModule> gate,
-                     std::vector<std::unique_ptr<GatedMlp>> experts, bool looks_up)
-    : FeedForward(ModuleKind::mixture, std::move(name)),
+                     std::vector<std::unique_ptr<GatedMlp>> experts, SharedExpert shared, ListedHabits habits)
+    : FeedForward(habits.leaf ? ModuleKind::mixture : ModuleKind::mlp, std::move(name)),
       shape_(shape),
       gate_(std::move(gate)),
       experts_(std::move(experts)),
-      looks_up_(looks_up) {
+      shared_(std::move(shared)),
+      looks_up_(habits.looks_up) {
   shape_.spread = Spread::evenly_in_each_replica;
   add_child(*gate_);
   for (const auto& expert : experts_) add_child(*expert);
+  if (shared_.mlp) add_child(*shared_.mlp), add_child(*shared_.gate);
 }
 
 /// torch.greater(expert_mask.sum(dim=(-1, -2)), 0).nonzero()
@@ -32,24 +34,12 @@ void ListedMoe::look_up_experts(Context& ctx, const Tensor& mask) const {
   nonzero(ctx, hit, shape_.experts);
 }
 
-/// Which of its tokens' choices expert `index` is, and behind them the tokens: choice by choice.
-void ListedMoe::fill_places(Context& ctx, const Tensor& places, std::int64_t index, std::int64_t tokens) const {
-  if (!ctx.kernels(places)) return;
-  std::vector<double> columns, of_token;
-  for (std::int64_t k = 0; k < shape_.top_k; ++k)
-    for (std::int64_t token = 0; token < tokens; ++token) {
-      if ((token * shape_.top_k + k) % shape_.experts != index) continue;
-      columns.push_back(static_cast<double>(k)), of_token.push_back(static_cast<double>(token));
-    }
-  columns.insert(columns.end(), of_token.begin(), of_token.end());
-  if (!columns.empty()) upload(ctx, places, columns);
-}
-
-Tensor ListedMoe::forward(Context& ctx, const Tensor& input) {
+Tensor ListedMoe::forward(Context& ctx, const Tensor& input, Tensor& routed) {
   return call(ctx, input, [&](const Tensor& x) {
     const std::int64_t tokens = x.size(0) * x.size(1), width = x.size(2), pairs = tokens * shape_.top_k;
     const Tensor hidden = reshape(ctx, x, {tokens, width});
     const Tensor logits = gate_->forward(ctx, hidden);
+    routed = logits;
     const Routing routing = route(ctx, logits, shape_, hidden.dtype());
     Tensor sum = empty(ctx, hidden.shape(), hidden.dtype(), Op::zeros);
     fill(ctx, sum, 0);
@@ -63,7 +53,7 @@ Tensor ListedMoe::forward(Context& ctx, const Tensor& input) {
         if (looks_up_) own = empty(ctx, {shape_.top_k, tokens}, DType::int64, Op::index);
         const Tensor dense = empty(ctx, {shape_.top_k, tokens}, DType::int64, Op::contiguous);
         places = nonzero(ctx, dense, rows);
-        fill_places(ctx, places, i, tokens);
+        fill_even_places(ctx, places, {i, shape_.experts, shape_.top_k}, tokens);
       }
       const Tensor columns = places.flat(0, rows), of_token = places.flat(rows, rows);
       state = index_rows(ctx, hidden, of_token);
@@ -74,6 +64,11 @@ Tensor ListedMoe::forward(Context& ctx, const Tensor& input) {
       }
       const Tensor cast = to(ctx, weighted, hidden.dtype());
       sum = add_rows_in_place(ctx, sum, of_token, cast);
+    }
+    if (shared_.mlp) {
+      Tensor shared = shared_.mlp->forward(ctx, hidden);
+      shared = weigh_shared(ctx, *shared_.gate, hidden, shared);
+      sum = add(ctx, sum, shared);
     }
     return reshape(ctx, sum, x.shape());
   });

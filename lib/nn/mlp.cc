@@ -24,6 +24,8 @@ Tensor GatedMlp::activate(Context& ctx, const Tensor& x) {
   return further_input(ctx, activation_ == Activation::silu ? silu(ctx, x) : gelu(ctx, x));
 }
 
+Tensor GatedMlp::forward(Context& ctx, const Tensor& x, Tensor& /*routed*/) { return forward(ctx, x); }
+
 Tensor GatedMlp::forward(Context& ctx, const Tensor& input) {
   return call(ctx, input, [&](const Tensor& x) {
     MlpProjections& p = projections_;

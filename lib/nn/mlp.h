@@ -19,7 +19,9 @@ class GatedMlp final : public FeedForward {
  public:
   /// `liger`: activation and product are one kernel.
   GatedMlp(std::string name, Activation activation, MlpProjections projections, bool liger);
-  Tensor forward(Context& ctx, const Tensor& x) override;
+  Tensor forward(Context& ctx, const Tensor& x, Tensor& routed) override;
+  /// x [..., H]
+  Tensor forward(Context& ctx, const Tensor& x);
   MlpProjections& projections() { return projections_; }
 
  private:

@@ -10,12 +10,13 @@ namespace qlp {
 
 class ParamLora final : public Module {
  public:
-  /// Beside a matrix [out, in], or a stack of them [E, out, in], each with matrices of rank `r`.
-  ParamLora(std::string name, Parameter& base, std::int64_t r, double scaling);
+  /// Beside a matrix [out, in], or a stack of them [E, out, in] or, turned, [E, in, out]; each with matrices of rank
+  /// `r`.
+  ParamLora(std::string name, Parameter& base, std::int64_t r, double scaling, bool turned = false);
 
   /// The low-rank factors of a stack, in the dtype of the parameter.
   struct Factors {
-    Tensor left, right;  ///< [E, out, r], [E, r, in]
+    Tensor left, right;  ///< [E, out, r] and [E, r, in]; turned, [E, in, r] and [E, r, out]
   };
   /// Registering the parametrization evaluates it once, and drops the result.
   Factors activate_stack(Context& ctx);
@@ -34,6 +35,7 @@ class ParamLora final : public Module {
   Parameter* base_;
   std::int64_t experts_, out_, in_, r_;
   double scaling_;
+  bool turned_;
   std::unique_ptr<Linear> a_, b_;  ///< [r E, in], [out, r E]
 };
 

@@ -20,11 +20,12 @@ enum class ParamRole : std::uint8_t {
   modules_to_save,
   lora_bias,
   trainable_tokens,
+  sink,
 };
 
-inline constexpr std::array<std::string_view, 12> kParamRoleNames{
-    "base_weight", "lora_a", "lora_b", "dora_magnitude",  "norm",      "embedding",
-    "lm_head",     "bias",   "router", "modules_to_save", "lora_bias", "trainable_tokens"};
+inline constexpr std::array<std::string_view, 13> kParamRoleNames{
+    "base_weight", "lora_a",          "lora_b",    "dora_magnitude",   "norm", "embedding", "lm_head", "bias",
+    "router",      "modules_to_save", "lora_bias", "trainable_tokens", "sink"};
 
 constexpr std::string_view name_of(ParamRole role) { return kParamRoleNames[static_cast<std::size_t>(role)]; }
 

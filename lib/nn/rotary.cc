@@ -24,8 +24,22 @@ Tensor rotate_half(Context& ctx, const Tensor& x, RotaryPairs pairs) {
   return apart ? interleave(ctx, negated, x1) : cat(ctx, negated, x1, -1);
 }
 
+/// first * cos - second * sin, and second * cos + first * sin (modeling_gpt_oss.py, _apply_rotary_emb)
+Tensor rotate_halves(Context& ctx, const Tensor& x, const RotaryTables& tables) {
+  const std::int64_t half = x.size(-1) / 2;
+  const auto halves = split(ctx, x, {half, half}, -1);
+  const auto turned = [&](const Tensor& a, const Tensor& b, bool adds) {
+    const Tensor straight = mul(ctx, a, tables.cos), crossed = mul(ctx, b, tables.sin);
+    return adds ? add(ctx, straight, crossed) : sub(ctx, straight, crossed);
+  };
+  const Tensor first = turned(halves[0], halves[1], false);
+  const Tensor second = turned(halves[1], halves[0], true);
+  return cat(ctx, first, second, -1);
+}
+
 /// x * cos + rotate_half(x) * sin
 Tensor rotate(Context& ctx, const Tensor& x, const RotaryTables& tables) {
+  if (tables.style.pairs == RotaryPairs::halves_by_half_tables) return rotate_halves(ctx, x, tables);
   const Tensor straight = mul(ctx, x, tables.cos);
   Tensor turned = rotate_half(ctx, x, tables.style.pairs);
   turned = mul(ctx, turned, tables.sin);
@@ -156,9 +170,10 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
     const Tensor column = frequencies.view({1, width / 2, 1}), row = places.view({1, 1, rows});
     angles = gemm(ctx, {.tensor = column, .stacked = true}, {.tensor = row, .stacked = true}, DType::float32, Op::bmm);
   }
-  Tensor both = empty(ctx, {batch, rows, width}, DType::float32, Op::cat);
-  if (ctx.kernels(both)) {
-    const Tensor half = by_mul_ ? angles : angles.transpose(1, 2);
+  Tensor half = by_mul_ ? angles : angles.transpose(1, 2);
+  const bool joins = style_.pairs != RotaryPairs::halves_by_half_tables;
+  Tensor both = joins ? empty(ctx, {batch, rows, width}, DType::float32, Op::cat) : half;
+  if (joins && ctx.kernels(both)) {
     const bool apart = style_.pairs == RotaryPairs::neighbours;
     const std::int64_t step = apart ? 2 : 1;
     for (const std::int64_t start : {std::int64_t{0}, apart ? 1 : width / 2})
@@ -166,7 +181,7 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
   }
   const bool scales = behaviour_.place == RotaryPlace::decoder;  // attention_scaling came with that
   const auto of_angles = [&](Op as, Unary op) {
-    Tensor out = empty_like(ctx, both, as);
+    Tensor out = empty(ctx, both.shape(), DType::float32, as);
     compute(ctx, op, out, both);
     return out;
   };
@@ -177,7 +192,7 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
   if (scales) sin = scale(ctx, sin, attention_scaling_);
   const DType dtype = style_.float_tables ? DType::float32 : like.dtype();
   RotaryTables tables{to(ctx, cos, dtype), to(ctx, sin, dtype), style_, liger_};
-  frequencies.reset(), places.reset(), angles.reset(), both.reset(), cos.reset(),
+  frequencies.reset(), places.reset(), half.reset(), angles.reset(), both.reset(), cos.reset(),
       sin.reset();  // as Python drops its locals
   return tables;
 }

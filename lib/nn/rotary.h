@@ -11,9 +11,10 @@ namespace qlp {
 
 /// Which elements of a head are turned together.
 enum class RotaryPairs : std::uint8_t {
-  halves,                ///< one of the first half with one of the second
-  neighbours,            ///< each with the next (Cohere)
-  neighbours_of_halves,  ///< the same, by tables for halves that every layer lays out anew (GLM)
+  halves,                 ///< one of the first half with one of the second
+  neighbours,             ///< each with the next (Cohere)
+  neighbours_of_halves,   ///< the same, by tables for halves that every layer lays out anew (GLM)
+  halves_by_half_tables,  ///< those of the first half with those of the second, which share one table (GPT-OSS)
 };
 
 /// What families do with the tables.
@@ -26,7 +27,7 @@ struct RotaryStyle {
 };
 
 struct RotaryTables {
-  Tensor cos, sin;  ///< [1, S, rotary width] in the dtype of the residual stream, or in float32
+  Tensor cos, sin;  ///< [1, S, rotary width, or half of it] in the dtype of the residual stream, or in float32
   RotaryStyle style = {};
   bool liger = false;       ///< one kernel turns q and k in place
   bool picks_rows = false;  ///< the tables are [positions, rotary width], and rows are picked from them

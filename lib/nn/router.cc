@@ -30,6 +30,11 @@ void send_evenly(Context& ctx, Spread spread, const Tensor& probabilities, const
 }  // namespace
 
 Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape, std::optional<DType> dtype) {
+  if (shape.picks_first) {
+    TopK best = topk(ctx, logits, shape.top_k);
+    if (shape.spread != Spread::by_router) send_evenly(ctx, shape.spread, logits, best);
+    return {logits, std::move(best.indices), softmax(ctx, best.values, logits.dtype())};
+  }
   const Tensor probabilities = softmax(ctx, logits, DType::float32);
   TopK best = topk(ctx, probabilities, shape.top_k);
   if (shape.spread != Spread::by_router) send_evenly(ctx, shape.spread, probabilities, best);
@@ -51,7 +56,9 @@ Tensor token_of_pair(Context& ctx, const Tensor& order, std::int64_t top_k) {
 TopKRouter::TopKRouter(std::string name, const RouterShape& shape)
     : Module(ModuleKind::router, std::move(name)),
       weight_(&add_parameter("weight", ParamRole::router, {shape.experts, shape.hidden})),
-      shape_(shape) {}
+      shape_(shape) {
+  if (shape.picks_first) bias_ = &add_parameter("bias", ParamRole::bias, {shape.experts});
+}
 
 ParamLora& TopKRouter::adapt(std::int64_t r, double scaling) {
   lora_ = std::make_unique<ParamLora>(name(), *weight_, r, scaling);
@@ -64,7 +71,7 @@ Routing TopKRouter::forward(Context& ctx, const Tensor& hidden) {
   call(ctx, hidden, [&](const Tensor& x) {
     Tensor update, folded;
     if (lora_) update = lora_->activate_matrix(ctx), folded = lora_->fold(ctx, update);
-    const Tensor logits = linear(ctx, x, lora_ ? folded : weight_->tensor);
+    const Tensor logits = linear(ctx, x, lora_ ? folded : weight_->tensor, bias_ ? bias_->tensor : Tensor());
     folded.reset();
     const auto dtype = shape_.weights_in_logit_dtype ? std::optional(logits.dtype()) : std::nullopt;
     routing = route(ctx, logits, shape_, dtype);

@@ -17,6 +17,7 @@ struct RouterShape {
   std::int64_t hidden = 0, experts = 0, top_k = 0;
   bool normalises = true;               ///< the weights of a token's experts sum to one
   bool weights_in_logit_dtype = false;  ///< Qwen3 casts them back; Mixtral leaves them in float32
+  bool picks_first = false;             ///< the weights are a softmax of the logits that are picked; biased (GPT-OSS)
   Spread spread = Spread::by_router;
 };
 
@@ -38,7 +39,7 @@ Routing route(Context& ctx, const Tensor& logits, const RouterShape& shape, std:
 /// The tokens of pairs, each of which has `top_k` pairs behind each other (order // top_k).
 Tensor token_of_pair(Context& ctx, const Tensor& order, std::int64_t top_k);
 
-/// MixtralTopKRouter, Qwen3MoeTopKRouter (transformers 5): a matrix of its own, no linear layer.
+/// MixtralTopKRouter and its relatives (transformers 5), GptOssTopKRouter: a matrix of its own, no linear layer.
 class TopKRouter final : public Module {
  public:
   TopKRouter(std::string name, const RouterShape& shape);
@@ -49,6 +50,7 @@ class TopKRouter final : public Module {
 
  private:
   Parameter* weight_;
+  Parameter* bias_ = nullptr;
   RouterShape shape_;
   std::unique_ptr<ParamLora> lora_;
 };

@@ -21,7 +21,7 @@ template <class E>
 inline constexpr std::array<EnumName<E>, 0> kEnumNames{};
 
 template <>
-inline constexpr std::array<EnumName<Family>, 19> kEnumNames<Family>{{
+inline constexpr std::array<EnumName<Family>, 22> kEnumNames<Family>{{
     {Family::llama, "llama"},
     {Family::mistral, "mistral"},
     {Family::qwen2, "qwen2"},
@@ -41,6 +41,9 @@ inline constexpr std::array<EnumName<Family>, 19> kEnumNames<Family>{{
     {Family::gemma, "gemma"},
     {Family::cohere, "cohere"},
     {Family::cohere2, "cohere2"},
+    {Family::olmoe, "olmoe"},
+    {Family::qwen2_moe, "qwen2_moe"},
+    {Family::gpt_oss, "gpt_oss"},
 }};
 template <>
 inline constexpr std::array<EnumName<RopeStretch>, 6> kEnumNames<RopeStretch>{{

@@ -23,7 +23,10 @@ Version StackProfile::first_with(Family family) {
       return {4, 38, 0};
     case Family::cohere:
       return {4, 39, 0};
+    case Family::qwen2_moe:
+      return {4, 40, 0};
     case Family::granite:
+    case Family::olmoe:
       return {4, 45, 0};
     case Family::cohere2:
       return {4, 48, 0};
@@ -37,6 +40,8 @@ Version StackProfile::first_with(Family family) {
       return {4, 51, 0};
     case Family::smollm3:
       return {4, 53, 0};
+    case Family::gpt_oss:
+      return {4, 55, 0};
     case Family::olmo3:
     case Family::ministral:
       return {4, 57, 0};
@@ -57,7 +62,8 @@ AdapterBehaviour StackProfile::adapter() const {
   const Version& peft = v_.peft;
   return {.dora_reuses_base_result = peft >= Version{0, 14, 0},
           .dora_is_variant = peft >= Version{0, 16, 0},
-          .dora_identity_in_adapter_dtype = peft >= Version{0, 19, 0}};
+          .dora_identity_in_adapter_dtype = peft >= Version{0, 19, 0},
+          .trains_bare_biases = peft < Version{0, 19, 0}};
 }
 
 LigerBehaviour StackProfile::liger() const {
@@ -78,6 +84,7 @@ AttentionBehaviour StackProfile::attention() const {
 RotaryBehaviour StackProfile::rotary(Family family) const {
   const Version& transformers = v_.transformers;
   RotaryBehaviour behaviour{.keeps_original = transformers >= Version{5, 0, 0}};
+  behaviour.in_every_attention = family == Family::qwen2_moe && transformers < Version{5, 0, 0};
   if (transformers >= Version{4, 48, 0} || (family != Family::llama && family != Family::mistral)) return behaviour;
   behaviour.in_every_attention = true;
   if (family == Family::llama) {
@@ -92,16 +99,18 @@ RotaryBehaviour StackProfile::rotary(Family family) const {
 
 ModelBehaviour StackProfile::model(Family family) const {
   const Version& transformers = v_.transformers;
-  const bool attention_classes = transformers < Version{4, 48, 0};
+  const bool kept_classes = family == Family::olmoe || family == Family::qwen2_moe;
+  const bool attention_classes = transformers < (kept_classes ? Version{5, 0, 0} : Version{4, 48, 0});
   return {.fills_cache = fills_cache(),
           .copies_into_cache = transformers >= Version{4, 56, 0},
           .layers_return_tuples = transformers < Version{4, 53, 0},
           .attention_rebinds = attention_classes,
-          .flash_repeats_heads = attention_classes && family != Family::llama && family != Family::gemma2,
-          .grouped_attention = transformers >= Version{4, 52, 0} && v_.torch >= Version{2, 5, 0},
+          .flash_repeats_heads =
+              attention_classes && family != Family::llama && family != Family::gemma2 && family != Family::olmoe,
+          .grouped_attention = !attention_classes && transformers >= Version{4, 52, 0} && v_.torch >= Version{2, 5, 0},
           .contiguous_attention = !attention_classes && transformers < Version{4, 53, 0},
           .attention = attention(),
-          .has_masking_utils = has_masking_utils(),
+          .has_masking_utils = has_masking_utils() && !attention_classes,
           .broadcasts_masks = transformers >= Version{5, 0, 0},
           .adds_past_length = transformers >= Version{5, 0, 0},
           .rotary = rotary(family),
@@ -116,8 +125,8 @@ ModelBehaviour StackProfile::model(Family family) const {
           .averages_loss = model_makes_loss(family),
           .shifts_labels = transformers >= Version{4, 50, 0},
           .item_count_on_host = !counts_items_on_device(),
-          .lists_experts = lists_experts(),
-          .looks_up_experts = transformers >= Version{4, 53, 0}};
+          .loops_over_experts = loops_over_experts(),
+          .looks_up_experts = transformers >= Version{4, 53, 0} && family != Family::olmoe};
 }
 
 Fsdp2Behaviour StackProfile::fully_shard() const {

@@ -69,6 +69,9 @@ class StackProfile {
   /// The Trainer turns the model's cache off (TrainingArguments.use_cache, trainer.py; seen in 5.24, not in 4.57, where
   /// only gradient_checkpointing does).
   bool trainer_turns_cache_off() const { return v_.transformers >= Version{5, 0, 0}; }
+  /// What a class keeps in float32 beside float16, it keeps beside 4-bit weights too (quantizer_bnb_4bit.py,
+  /// use_keep_in_fp32_modules, until 4.57; not in 5.24).
+  bool keeps_norms_beside_4bit() const { return v_.transformers < Version{5, 0, 0}; }
   /// Gemma 2 runs with sdpa; seen refused in 5.24 (modeling_utils.py, _check_and_adjust_attn_implementation), taken to
   /// hold for all of 5.
   bool gemma2_takes_sdpa() const { return v_.transformers < Version{5, 0, 0}; }
@@ -81,8 +84,10 @@ class StackProfile {
   /// Experts are stacks of matrices that one kernel multiplies; looked at in 5.24 (integrations/moe.py). 4.57 runs them
   /// one by one; what lies between is taken to be like the newer from where layers checkpoint in their forward.
   bool fuses_experts() const { return layers_checkpoint_forward(); }
-  /// Experts are lists of modules. transformers modeling_mixtral.py, modeling_qwen3_moe.py, until 4.57.
-  bool lists_experts() const { return v_.transformers < Version{5, 0, 0}; }
+  /// Experts run one by one. transformers modeling_mixtral.py, modeling_qwen3_moe.py and others, until 4.57.
+  bool loops_over_experts() const { return v_.transformers < Version{5, 0, 0}; }
+  /// They are then lists of modules, but for GPT-OSS's (modeling_gpt_oss.py).
+  bool lists_experts(Family family) const { return loops_over_experts() && family != Family::gpt_oss; }
   /// torch.nn.functional.grouped_mm is there, for compute capability 8.0 and newer. torch 2.10.
   bool groups_matrices() const { return v_.torch >= Version{2, 10, 0}; }
   /// PEFT takes old names of experts for their parameters, and folds updates into copies; looked at in 0.21

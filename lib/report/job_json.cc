@@ -56,6 +56,10 @@ Json model_json(const JobSpec& job) {
                       {"intermediate_size", model.experts->intermediate_size},
                       {"norm_topk_prob", model.experts->norm_topk_prob},
                       {"decoder_sparse_step", model.experts->decoder_sparse_step}};
+  if (model.experts && !model.experts->mlp_only_layers.empty())
+    out["experts"]["mlp_only_layers"] = model.experts->mlp_only_layers;
+  if (model.experts && model.experts->shared_expert_intermediate_size)
+    out["experts"]["shared_expert_intermediate_size"] = model.experts->shared_expert_intermediate_size;
   put(out, "sliding_window", model.sliding_window);
   if (model.first_sliding_layer) out["max_window_layers"] = model.first_sliding_layer;
   if (model.sliding_window_pattern) out["sliding_window_pattern"] = model.sliding_window_pattern;
@@ -71,6 +75,7 @@ Json model_json(const JobSpec& job) {
   put(out, "query_pre_attn_scalar", model.query_pre_attn_scalar);
   for (const auto& [key, member, of_class] : factors_of(model.family)) out[key] = model.factors.*member;
   if (model.checkpoint_dtype) out["checkpoint_dtype"] = name_of(*model.checkpoint_dtype);
+  if (model.mxfp4_experts) out["mxfp4_experts"] = true;
   if (model.stacked_experts) out["stacked_experts"] = true;
   return out;
 }

@@ -43,7 +43,9 @@ std::string_view job_schema() {
                 "num_experts_per_tok": {"type": "integer", "minimum": 1},
                 "intermediate_size": {"type": "integer", "minimum": 1},
                 "norm_topk_prob": {"type": "boolean"},
-                "decoder_sparse_step": {"type": "integer", "minimum": 1}
+                "decoder_sparse_step": {"type": "integer", "minimum": 1},
+                "mlp_only_layers": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+                "shared_expert_intermediate_size": {"type": "integer", "minimum": 1}
               }
             },
             "sliding_window": {"type": "integer"},
@@ -86,6 +88,7 @@ std::string_view job_schema() {
             "logit_scale": {"type": "number"},
             "rope_local_base_freq": {"type": "number"},
             "checkpoint_dtype": {"type": "string"},
+            "mxfp4_experts": {"type": "boolean"},
             "stacked_experts": {"type": "boolean"}
           }
         },

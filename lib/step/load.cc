@@ -8,6 +8,7 @@
 #include "shard/rows.h"
 #include "shard/state_dict.h"
 #include "step/load_order.h"
+#include "step/mxfp4.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
 
@@ -28,6 +29,11 @@ Shape read_shape(const Parameter& parameter, const LoadOptions& options) {
 std::int64_t first_row(const Parameter& parameter, const LoadOptions& options) {
   const RankShare& share = share_of(parameter, options);
   return rows_of(parameter.shape[0], share.ranks, share.rank).padded * share.rank;
+}
+
+/// Of experts.
+bool is_stack(const Parameter& parameter) {
+  return parameter.role == ParamRole::base_weight && parameter.shape.rank() == 3;
 }
 
 /// The linear layers, which every family's tensor parallel plan cuts.
@@ -86,6 +92,8 @@ Tensor stack_experts(Context& ctx, const Shape& shape, std::int64_t parts, DType
 /// (_load_state_dict_into_meta_model: param[...], then param.to(casting_dtype)); the others cast in host memory.
 Tensor read(Context& ctx, const Parameter& parameter, const LoadOptions& options) {
   const Shape shape = read_shape(parameter, options);
+  if (options.mxfp4_experts && is_stack(parameter))
+    return dequantized_mxfp4(ctx, shape, options.dtype, options.behaviour.loader);
   if (parameter.fused_parts && !options.stacked_experts)
     return stack_experts(ctx, shape, parameter.fused_parts, options.dtype);
   Tensor as_stored;
@@ -132,8 +140,11 @@ void make_buffers(Context& ctx, CausalLm& model, DType dtype, Place where) {
 std::vector<Tensor> map_files(Context& ctx, const std::vector<Parameter*>& order, const LoadOptions& options) {
   const Scoped place(ctx.place, Place::mapped);
   std::vector<Tensor> files;
-  for (const Parameter* parameter : order)
-    files.push_back(empty(ctx, parameter->shape, options.checkpoint_dtype, Op::parameter));
+  for (const Parameter* parameter : order) {
+    const bool packed = options.mxfp4_experts && is_stack(*parameter);
+    files.push_back(packed ? empty(ctx, {mxfp4_bytes(parameter->numel())}, DType::uint8, Op::parameter)
+                           : empty(ctx, parameter->shape, options.checkpoint_dtype, Op::parameter));
+  }
   return files;
 }
 
@@ -144,9 +155,8 @@ void load_on_host(Context& ctx, CausalLm& model, const std::vector<Parameter*>& 
     const std::vector<Tensor> files = map_files(ctx, order, options);
     const Scoped place(ctx.place, Place::host);
     for (std::size_t i = 0; i < order.size(); ++i) {
-      order[i]->tensor = options.checkpoint_dtype == options.dtype
-                             ? files[i]
-                             : empty(ctx, order[i]->shape, options.dtype, Op::parameter);
+      const bool as_stored = options.checkpoint_dtype == options.dtype && files[i].dtype() == options.dtype;
+      order[i]->tensor = as_stored ? files[i] : empty(ctx, order[i]->shape, options.dtype, Op::parameter);
       fill_initial(ctx, *order[i], order[i]->tensor);
     }
   } else {

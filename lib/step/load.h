@@ -24,6 +24,7 @@ struct LoadOptions {
   bool keeps_on_host = true;
   RankShare cut, experts_cut;    ///< under LoadPath::sharded: of all rows, and of those of experts that ranks share
   std::uint64_t capacity = 0;    ///< bytes of the GPU: the warm-up takes no more than 1.2 GiB less
+  bool mxfp4_experts = false;    ///< in the files, and dequantized on the GPU
   bool stacked_experts = false;  ///< in the files, where others have a matrix for each expert and projection
   bool eight_bit = false;        ///< quantized weights are, which go to the host and back
 };

@@ -176,6 +176,12 @@ void CpuKernels::binary(StreamId, Binary op, const Array& out, const Array& x, c
       return apply(out, x, y, [](double grad, double v) { return grad * gelu_slope(v); });
     case Binary::tanh_backward:
       return apply(out, x, y, [](double grad, double result) { return grad * (1 - result * result); });
+    case Binary::sigmoid_backward:
+      return apply(out, x, y, [](double grad, double result) { return grad * (1 - result) * result; });
+    case Binary::pass_at_most:
+      return apply(out, x, y, [p](double a, double b) { return b <= p ? a : 0.0; });
+    case Binary::pass_within:
+      return apply(out, x, y, [p](double a, double b) { return std::abs(b) <= p ? a : 0.0; });
   }
 }
 

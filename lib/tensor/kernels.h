@@ -53,6 +53,9 @@ enum class Binary : std::uint8_t {
   silu_backward,       ///< x: gradient of the result, y: operand
   gelu_tanh_backward,  ///< the same
   tanh_backward,       ///< x: gradient of the result, y: result
+  sigmoid_backward,    ///< the same
+  pass_at_most,        ///< y <= p ? x : 0
+  pass_within,         ///< -p <= y <= p ? x : 0
 };
 
 /// Over the dimensions in which the result has size 1 (it has the rank of the operand), times a number.

@@ -10,7 +10,7 @@ from . import load
 def spread_evenly(model):
     """Has the routers of transformers 4 send tokens to all experts evenly, as predictions take them: pair `i` of a token
     and an expert goes to expert `i` modulo their number. Only the choice is replaced, not the weights."""
-    blocks = [module for module in model.modules() if hasattr(module, "experts") and hasattr(module, "top_k")]
+    blocks = [module for module in model.modules() if hasattr(module, "num_experts") and hasattr(module, "top_k")]
     if not blocks or load.at_least(5, 0):
         return
     for module in {sys.modules[type(block).__module__] for block in blocks}:

@@ -42,9 +42,10 @@ std::size_t count(const Diagnostics& list, std::string_view code, std::string_vi
   return n;
 }
 
-const auto kFamilyNames = {"llama",   "mistral",   "qwen2",       "qwen3",   "olmo2",   "phi3", "gemma2",
-                           "mixtral", "qwen3_moe", "gemma3_text", "granite", "smollm3", "glm",  "glm4",
-                           "olmo3",   "ministral", "gemma",       "cohere",  "cohere2"};
+const auto kFamilyNames = {"llama",   "mistral", "qwen2",     "qwen3",       "olmo2",   "phi3",
+                           "gemma2",  "mixtral", "qwen3_moe", "gemma3_text", "granite", "smollm3",
+                           "glm",     "glm4",    "olmo3",     "ministral",   "gemma",   "cohere",
+                           "cohere2", "olmoe",   "qwen2_moe", "gpt_oss"};
 
 }  // namespace
 
@@ -174,7 +175,7 @@ TEST_CASE("config/json_model_reader: a family that is not planned is refused wit
     return document.error().front().message;
   };
   CHECK(message("gemma3").find("gemma3_text") != std::string::npos);
-  CHECK(message("gpt_oss").find("sinks") != std::string::npos);
+  CHECK(message("starcoder2").find("drop out") != std::string::npos);
   CHECK(message("deepseek_v3").find("mixtures") != std::string::npos);
   CHECK(message("what").find("not written down") != std::string::npos);
 }
@@ -269,7 +270,25 @@ TEST_CASE("config/json_model_reader: experts, by either name, with the defaults 
   CHECK_FALSE(model(config("llama")).experts);
   CHECK(error_code(config("mixtral", R"(, "num_local_experts": 1)")) == "inconsistent-shapes");
   CHECK(error_code(config("mixtral", R"(, "output_router_logits": true)")) == "not-supported");
-  CHECK(error_code(config("qwen3_moe", R"(, "mlp_only_layers": [0])")) == "not-supported");
+  const auto dense = model(config("qwen3_moe", R"(, "mlp_only_layers": [0])"));
+  CHECK_FALSE(dense.experts->in_layer(0));
+  CHECK(dense.experts->in_layer(1));
+  CHECK(error_code(config("qwen3_moe", R"(, "mlp_only_layers": ["first"])")) == "wrong-value");
+  const auto oss = model(config("gpt_oss", R"(, "experts_per_token": 3)"));
+  CHECK(oss.experts->num_experts == 128);
+  CHECK(oss.experts->num_experts_per_tok == 3);
+  CHECK(oss.attention_bias);
+  CHECK_FALSE(model(config("gpt_oss", R"(, "attention_bias": false)")).qkv_bias);
+  const std::string packed = R"(, "quantization_config": {"quant_method": "mxfp4"})";
+  CHECK(model(config("gpt_oss", packed)).mxfp4_experts);
+  CHECK_FALSE(oss.mxfp4_experts);
+  CHECK(error_code(config("llama", packed)) == "not-supported");
+  const auto shared = model(config("qwen2_moe", R"(, "shared_expert_intermediate_size": 11, "qkv_bias": false)"));
+  CHECK(shared.experts->shared_expert_intermediate_size == 11);
+  CHECK_FALSE(shared.qkv_bias);
+  CHECK(model(config("qwen2_moe")).qkv_bias);
+  CHECK(error_code(config("qwen2_moe", R"(, "use_sliding_window": true)")) == "not-supported");
+  CHECK(error_code(config("olmoe", R"(, "clip_qkv": 8.0)")) == "not-supported");
 }
 
 TEST_CASE("config/json_model_reader: values that cannot be") {
@@ -285,7 +304,7 @@ TEST_CASE("config/json_model_reader: values that cannot be") {
 
 TEST_CASE("config/json_model_reader: models that are not planned are refused with the reason") {
   for (const std::string name :
-       {"qwen2_moe", "deepseek_v3", "gemma3", "falcon", "qwen3_next", "gpt2", "something-new"}) {
+       {"granitemoe", "deepseek_v3", "gemma3", "falcon", "qwen3_next", "gpt2", "something-new"}) {
     const auto document = read(config(name));
     REQUIRE_FALSE(document);
     CHECK(document.error().front().code == "unsupported-model");

@@ -72,6 +72,13 @@ TEST_CASE("config/model_catalogue: exact counts, as other people found them") {
   CHECK(parameters_of("gemma-2b") == 2506172416);
   CHECK(parameters_of("command-r-35b") == 34980831232);
   CHECK(parameters_of("command-r7b") == 8028033024);
+  // Those of allenai/OLMoE-1B-7B-0924, Qwen/Qwen1.5-MoE-A2.7B and Qwen/Qwen2-57B-A14B; gpt-oss as its model card
+  // counts, in units of 10^9 with two digits.
+  CHECK(parameters_of("olmoe-1b-7b") == 6919161856);
+  CHECK(parameters_of("qwen1.5-moe-a2.7b") == 14315784192);
+  CHECK(parameters_of("qwen2-57b-a14b") == 57408658944);
+  CHECK(static_cast<double>(parameters_of("gpt-oss-20b")) / 1e9 == doctest::Approx(20.91).epsilon(0.0005));
+  CHECK(static_cast<double>(parameters_of("gpt-oss-120b")) / 1e9 == doctest::Approx(116.83).epsilon(0.0001));
   CHECK(parameters_of("mixtral-8x7b") == 46702792704);   // mistralai/Mixtral-8x7B-v0.1's index: 93405585408 bytes
   CHECK(parameters_of("qwen3-30b-a3b") == 30532122624);  // Qwen/Qwen3-30B-A3B's index: 61064245248 bytes
 }

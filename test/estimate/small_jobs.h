@@ -1,6 +1,7 @@
 // Jobs on models of two small layers, of every family and method, with sizes that divide by nothing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,16 +10,30 @@
 
 namespace qlp {
 
+/// Mixtures of experts, which only newer stacks run.
+inline constexpr Family kMixtures[] = {Family::mixtral, Family::qwen3_moe, Family::olmoe, Family::qwen2_moe,
+                                       Family::gpt_oss};
+/// Those whose layers and experts ranks share.
+inline constexpr Family kSharedMixtures[] = {Family::mixtral, Family::qwen3_moe, Family::olmoe, Family::qwen2_moe};
+inline bool is_mixture(Family family) { return std::ranges::find(kMixtures, family) != std::ranges::end(kMixtures); }
+
 inline ModelSpec small_model(Family family) {
   ModelSpec spec;
   spec.family = family;
   spec.hidden_size = 72, spec.intermediate_size = 100, spec.num_hidden_layers = 2, spec.vocab_size = 131;
   spec.num_attention_heads = 4, spec.num_key_value_heads = 2, spec.head_dim = 24, spec.max_position_embeddings = 64;
   spec.qkv_bias = family == Family::qwen2 || family == Family::glm || family == Family::glm4;
-  if (family == Family::mixtral || family == Family::qwen3_moe)
+  if (is_mixture(family)) {
     spec.experts = ExpertSpec{.num_experts = 6, .num_experts_per_tok = 2, .intermediate_size = 40};
-  if (family == Family::mixtral) spec.intermediate_size = 40;
-  if (family == Family::qwen3_moe) spec.experts->decoder_sparse_step = 2;
+    if (family == Family::qwen3_moe)
+      spec.experts->decoder_sparse_step = 2;
+    else if (family == Family::qwen2_moe)
+      spec.experts->mlp_only_layers = {0}, spec.experts->shared_expert_intermediate_size = 56, spec.qkv_bias = true;
+    else
+      spec.intermediate_size = 40;
+  }
+  if (family == Family::gpt_oss)
+    spec.qkv_bias = spec.attention_bias = true, spec.sliding_window = 8, spec.sliding_window_pattern = 2;
   if (family == Family::glm || family == Family::glm4) spec.partial_rotary_factor = 0.5;
   if (family == Family::smollm3) spec.no_rope_layer_interval = 2;
   const bool alternates =
@@ -47,7 +62,8 @@ inline JobSpec small_job(const ModelSpec& model) {
   job.model = model;
   job.training.seq_len = 16;
   job.training.bf16 = true;
-  if (model.family == Family::gemma2) job.training.attention = Attention::eager;  // sdpa is refused in transformers 5
+  const bool refuses_sdpa = model.family == Family::gemma2 || model.family == Family::gpt_oss;  // in transformers 5
+  if (refuses_sdpa) job.training.attention = Attention::eager;
   job.cluster.gpu.capacity = Bytes{std::uint64_t{40} << 30};
   return job;
 }
@@ -75,9 +91,6 @@ inline constexpr Family kAllFamilies[] = {
     Family::llama,  Family::mistral,     Family::qwen2,   Family::qwen3,   Family::olmo2,  Family::phi3,
     Family::gemma2, Family::gemma3_text, Family::granite, Family::smollm3, Family::glm,    Family::glm4,
     Family::olmo3,  Family::ministral,   Family::gemma,   Family::cohere,  Family::cohere2};
-
-/// Mixtures of experts, which only newer stacks run.
-inline constexpr Family kMixtures[] = {Family::mixtral, Family::qwen3_moe};
 
 /// The stacks that the oracle was recorded with, older transformers, and an accelerate that casts whole models.
 inline std::vector<StackVersions> sample_stacks() {

@@ -10,10 +10,21 @@ constexpr Unary kUnaries[] = {
     Unary::cube,         Unary::sqrt,   Unary::rsqrt,     Unary::reciprocal, Unary::cos,        Unary::sin,
     Unary::tanh,         Unary::silu,   Unary::gelu_tanh, Unary::at_most,    Unary::at_least,   Unary::select,
     Unary::not_negative, Unary::is_nan, Unary::is_inf,    Unary::sigmoid,    Unary::log_sigmoid};
-constexpr Binary kBinaries[] = {
-    Binary::add,           Binary::mul,     Binary::div,   Binary::logical_or,    Binary::logical_and,
-    Binary::less_equal,    Binary::greater, Binary::equal, Binary::silu_backward, Binary::gelu_tanh_backward,
-    Binary::tanh_backward, Binary::masked};
+constexpr Binary kBinaries[] = {Binary::add,
+                                Binary::mul,
+                                Binary::div,
+                                Binary::logical_or,
+                                Binary::logical_and,
+                                Binary::less_equal,
+                                Binary::greater,
+                                Binary::equal,
+                                Binary::silu_backward,
+                                Binary::gelu_tanh_backward,
+                                Binary::tanh_backward,
+                                Binary::masked,
+                                Binary::sigmoid_backward,
+                                Binary::pass_at_most,
+                                Binary::pass_within};
 
 TEST_CASE("kernels/elementwise: every operation of one operand, at the edges of blocks, for every float type") {
   Bench bench;
