@@ -17,7 +17,8 @@ constexpr std::int64_t kMostSteps = 64;
 
 /// Names of the Trainer (transformers 4.48 to 5.24, training_args.py, OptimizerNames) that are not planned.
 constexpr std::string_view kGaLore =
-    "its projections are singular value decompositions, and what cuSOLVER takes for them is not known";
+    "its projections are singular value decompositions, and the workspace that cuSOLVER takes for them (gesvdj: m x n + "
+    "n x n numbers of a tall matrix, more of a square one) was seen on no GPU";
 constexpr std::array<NotSupported, 13> kOtherOptimizers{{
     {"adamw_hf", "transformers has dropped its own AdamW; take adamw_torch"},
     {"adamw_apex_fused", "NVIDIA Apex is not planned"},

@@ -1,5 +1,5 @@
-// A mixture whose experts are stacks that run one by one, each on the tokens that are sent to it: GptOssMLP as
-// transformers 4 trains it (4.55 to 4.57).
+// A mixture whose experts are stacks: GptOssMLP of transformers 4 (4.55 to 4.57), which trains them one by one, each on
+// the tokens that are sent to it, and evaluates all of them on all tokens at once.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,9 @@ class LoopedExperts final : public Module {
     Tensor places, state, gate_up, out, weighted;
     ClampedGate gate;
   };
+  Tensor loop(Context& ctx, const Tensor& hidden, const Tensor& indices, const Tensor& scores);
   Tensor run(Context& ctx, std::int64_t expert, Names& names);
+  Tensor run_all(Context& ctx, const Tensor& hidden, const Tensor& scores);
 
   Parameter *gate_up_, *gate_up_bias_;  ///< [E, H, 2 I], [E, 2 I]
   Parameter *down_, *down_bias_;        ///< [E, I, H], [E, H]

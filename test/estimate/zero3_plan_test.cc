@@ -195,6 +195,7 @@ TEST_CASE("estimate/zero3_plan: what cannot run, or is not worked out, is refuse
     CHECK(refused(job, plan) == Codes{"zero3-nonreentrant-checkpointing"});
   }
   SUBCASE("mixtures of experts") {
+    job.model.family = Family::mixtral;
     job.model.experts.emplace();
     CHECK(refused(job, plan).empty());
     job.adapter->target_modules = {"w1"};
