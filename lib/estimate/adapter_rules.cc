@@ -100,6 +100,11 @@ class Rules {
               "tokens of a tied table with a copy of its head are not planned yet", key, "leave lm_head out");
     refuse_if(reads_head && job_.training.loss == Loss::liger, "tokens-liger",
               "Liger's loss reads the weight of the head without the tokens that are trained", key, "loss: plain");
+    const bool splits_root = std::holds_alternative<Fsdp2>(plan_) && stack_.fsdp2_splits_root();
+    refuse_if(reads_head && splits_root, "tokens-shared",
+              "accelerate takes a tied table with tokens that are trained for one that is not tied, and cuts it twice: "
+              "'FSDP requires named DeviceMesh dims for ND parallelism'",
+              key, "train the table whole: modules_to_save, or plan zero2");
     check_beside_table("token-rows", "training single tokens", key, "train the table whole: modules_to_save");
   }
 
@@ -109,10 +114,11 @@ class Rules {
     const auto* zero = std::get_if<Zero>(&plan_);
     const Mesh& mesh = job_.cluster.mesh;
     const bool shared = mesh.tp > 1 || mesh.cp > 1 || mesh.pp > 1 || mesh.ep > 1;
-    const bool cuts = !is_plain_plan() && !(zero && zero->stage < 3);
+    const bool cuts = std::holds_alternative<Fsdp1>(plan_) || (zero && zero->stage == 3);
     refuse_if(design_of(job_.model.family).embedding_scale != EmbeddingScale::none, code + "-scaled",
               what + " is not planned yet where the model multiplies its embedding by a number", key, hint);
-    refuse_if(cuts || shared, code + "-sharded", what + " is planned on single, ddp, zero1 and zero2 only", key, hint);
+    refuse_if(cuts || shared, code + "-sharded", what + " is planned on single, ddp, fsdp2, zero1 and zero2 only", key,
+              hint);
   }
 
   /// Of layers of the base, which few families have.

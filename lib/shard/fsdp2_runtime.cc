@@ -35,7 +35,8 @@ std::vector<Tensor> placeholders(Context& ctx, CausalLm& model, bool copies) {
 std::vector<Parameter*> order_of_release(CausalLm& model, bool names_tables) {
   std::vector<Parameter*> order, tables, decaying, others;
   const CausalLmParts& parts = model.parts();
-  const Parameter* const embedding = parts.embedding ? &parts.embedding->weight() : nullptr;
+  const bool names_copy = parts.embedding && parts.embedding->tokens();  // of the embedding
+  const Parameter* const embedding = parts.embedding && !names_copy ? &parts.embedding->weight() : nullptr;
   const Parameter* const head = parts.head ? &parts.head->weight() : nullptr;
   for (Parameter* parameter : model.parameters()) {
     (names_tables && (parameter == embedding || parameter == head) ? tables : order).push_back(parameter);
@@ -84,13 +85,15 @@ void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
   move_ignored(ctx, model);
   fully_shard_.begin(order_of_release(model, preparation_.splits_root),
                      [&](const Parameter& parameter) { return ignores(parameter); });
+  Tensor asked_for;
   {
     const Scoped place(ctx.place, preparation_.loads_state_dict ? Place::meta : ctx.place);
-    shard_units(ctx, model);
+    asked_for = shard_units(ctx, model);
     cast_shards(ctx, model);
   }
   if (preparation_.loads_state_dict) load_state_dict(ctx, model);
   move_buffers(ctx, model);
+  asked_for.reset();
   fully_shard_.end(model);
   set_prefetch(model);
 }
@@ -169,9 +172,22 @@ void Fsdp2Runtime::upcast_trained(Context& ctx, CausalLm& model) const {
     if (parameter->trainable) cast_to_float(ctx, *parameter);
 }
 
-void Fsdp2Runtime::shard_units(Context& ctx, CausalLm& model) {
-  for (const Fsdp2Unit& unit : fsdp2_units(model, preparation_, fully_shard_.options().behaviour))
+/// fsdp2_prepare_model asks for the weight of the embedding once the layers are cut, and of a table with rows that are
+/// trained by themselves PEFT makes a copy (peft/utils/other.py, __getattr__): which is given back.
+Tensor Fsdp2Runtime::shard_units(Context& ctx, CausalLm& model) {
+  Embedding* const embedding = model.parts().embedding.get();
+  const TokenDelta* const tokens = embedding && preparation_.splits_root ? embedding->tokens() : nullptr;
+  Tensor asked_for;
+  for (const Fsdp2Unit& unit : fsdp2_units(model, preparation_, fully_shard_.options().behaviour)) {
+    const bool of_layer = unit.modules.front()->kind() == ModuleKind::decoder_layer;
+    if (tokens && !of_layer && !asked_for.defined()) {
+      const Scoped grad_mode(ctx.grad_enabled, true);
+      const Scoped category(ctx.category, Category::workspace);
+      asked_for = tokens->merged(ctx, embedding->original().tensor);
+    }
     fully_shard_.add(ctx, unit.modules, unit.reshard_after_forward);
+  }
+  return asked_for;
 }
 
 /// As in pytorch/examples distributed/FSDP2/example.py: the last layers, or the first, are left to the default.

@@ -36,7 +36,7 @@ class Fsdp2Runtime final : public ShardingRuntime {
   void load_state_dict(Context& ctx, CausalLm& model);
   void upcast_trained(Context& ctx, CausalLm& model) const;
   void move_ignored(Context& ctx, CausalLm& model) const;
-  void shard_units(Context& ctx, CausalLm& model);
+  Tensor shard_units(Context& ctx, CausalLm& model);
   void set_prefetch(CausalLm& model) const;
   void cast_shards(Context& ctx, Module& module);
   static void save_shards(Context& ctx, CausalLm& model, bool adapter_only);

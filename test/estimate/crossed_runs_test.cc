@@ -110,6 +110,9 @@ TEST_CASE("estimate/crossed_runs: ZeRO-3 without mixed precision reduces 16-bit 
   job.model.vocab_size = 32003;
   job.training.gradient_checkpointing = GradientCheckpointing::none, job.training.bf16 = false;
   CHECK(figures(job, kZero3) == Figures{4144808143, 3140183413});
+  JobSpec twice = job;
+  twice.training.gradient_accumulation_steps = 2;
+  CHECK(figures(twice, Zero{.stage = 3, .reduce_bucket_size = 3'000'000}) == Figures{1982383925, 1152183413});
   job = with_adapter(std::move(job), {}, {"q_proj", "up_proj"});
   job.adapter->r = 4, job.adapter->autocast_adapter_dtype = false;
   CHECK(figures(job, kZero3) == Figures{2665802861, 2142769061});
@@ -125,6 +128,19 @@ TEST_CASE("estimate/crossed_runs: trained biases and other optimizers under ZeRO
   job.model.vocab_size = 32003, job.adapter->r = 4;
   job.training.gradient_checkpointing = GradientCheckpointing::none;
   CHECK(figures(job, kZero3) == Figures{1664285193, 1142048061});
+}
+
+TEST_CASE("estimate/crossed_runs: what lies beside the embedding under FSDP2") {
+  CHECK(figures(with_adapter(two_layers(3), {}, {"q_proj", "embed_tokens"}), Fsdp2{}) ==
+        Figures{1577697746, 278237088});
+  JobSpec job = with_adapter(two_layers(3), {}, {"q_proj"});
+  job.model.tie_word_embeddings = false, job.adapter->trainable_token_indices = {1, 5, 9};
+  CHECK(figures(job, Fsdp2{}) == Figures{2025284522, 448715648});
+  // A copy of the table, which accelerate gets when it asks for its weight.
+  const auto run = dry_run(job, Fsdp2{}, 0);
+  REQUIRE(run);
+  const auto prepare = std::ranges::find(run->timeline.phases(), "prepare", &Phase::name);
+  CHECK(prepare->requested.bytes == 2251073050);
 }
 
 }  // namespace qlp
