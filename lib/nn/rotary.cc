@@ -1,5 +1,6 @@
 #include "nn/rotary.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -81,6 +82,15 @@ RotaryTables over_heads(Context& ctx, const RotaryTables& tables, std::int64_t r
   return wide;
 }
 
+/// One more than the largest position; of ranks that share sequences that differs.
+std::int64_t length_of(Context& ctx, const Tensor& positions) {
+  Kernels* const kernels = ctx.kernels(positions);
+  if (!kernels || !ctx.device.compute().answers) return positions.size(-1);
+  std::vector<std::int64_t> places(static_cast<std::size_t>(positions.numel()));
+  kernels->download(ctx.stream, places.data(), positions.data(), places.size() * sizeof(std::int64_t));
+  return *std::max_element(places.begin(), places.end()) + 1;
+}
+
 }  // namespace
 
 RotaryEmbedding::RotaryEmbedding(std::string name, const RotaryShape& shape, RotaryStyle style,
@@ -129,7 +139,7 @@ RotaryTables RotaryEmbedding::kept_tables(Context& ctx, const Tensor& like, std:
 
 /// longrope: torch.max(position_ids) + 1 > the length of pretraining (longrope_frequency_update,
 /// modeling_rope_utils.py).
-void RotaryEmbedding::look_at_length(Context& ctx, std::int64_t rows) {
+void RotaryEmbedding::look_at_length(Context& ctx, const Tensor& positions) {
   Tensor last = empty(ctx, {}, DType::int64, Op::max);
   const Tensor length = empty(ctx, {}, DType::int64, Op::add);
   last.reset();
@@ -138,7 +148,7 @@ void RotaryEmbedding::look_at_length(Context& ctx, std::int64_t rows) {
   if (!picked_inv_freq_.defined()) {
     const Scoped category(ctx.category, Category::parameters);
     picked_inv_freq_ = empty(ctx, frequencies, DType::float32, Op::buffer);
-    upload(ctx, picked_inv_freq_, inverse_frequencies(shape_.base(), rows));
+    upload(ctx, picked_inv_freq_, inverse_frequencies(shape_.base(), length_of(ctx, positions)));
   }
   if (!behaviour_.keeps_original) {
     inv_freq_ = picked_inv_freq_;  // register_buffer: in the place of one that FSDP1 or DeepSpeed may have cast
@@ -156,7 +166,10 @@ RotaryTables RotaryEmbedding::forward(Context& ctx, const Tensor& like, const Te
   call(ctx, Tensor(), [](const Tensor& none) { return none; });  // hooks; none of its results wants a gradient
   const std::int64_t batch = positions.size(0), rows = positions.size(-1), width = shape_.width;
   if (behaviour_.place == RotaryPlace::attention_buffers) return kept_tables(ctx, like, rows);
-  if (style_.looks_at_length) look_at_length(ctx, rows);
+  if (style_.looks_at_length) look_at_length(ctx, positions);
+  // dynamic_frequency_update; the numbers that it compares are gone at once.
+  if (shape_.scaling.rope_type == RopeStretch::dynamic && !std::exchange(stretched_, true))
+    upload(ctx, inv_freq_, inverse_frequencies(shape_.base(), length_of(ctx, positions)));
   Tensor angles, places, frequencies;
   if (by_mul_) {
     places = to(ctx, positions, DType::float32);

@@ -51,7 +51,7 @@ class RotaryEmbedding final : public Module {
   void fill_buffers(Context& ctx) override;
 
  private:
-  void look_at_length(Context& ctx, std::int64_t rows);
+  void look_at_length(Context& ctx, const Tensor& positions);
   RotaryTables kept_tables(Context& ctx, const Tensor& like, std::int64_t rows) const;
 
   RotaryShape shape_;
@@ -59,6 +59,7 @@ class RotaryEmbedding final : public Module {
   RotaryBehaviour behaviour_;
   double attention_scaling_;
   bool by_mul_, scales_late_, liger_;
+  bool stretched_ = false;  ///< dynamic's frequencies have met the first batch
   Tensor inv_freq_, original_inv_freq_, cos_, sin_;
   Tensor
       picked_inv_freq_;  ///< longrope's, from the first pass on: before 5.0 what comes from the host, then the long set

@@ -78,6 +78,14 @@ TEST_CASE("estimate/computed_meshes: layers that are shared beside FSDP2") {
   check_equals_one_rank(job, Fsdp2{.hybrid = true, .dp_shard_size = 1}, {.replicas = 2, .has_weights = false});
 }
 
+TEST_CASE("estimate/computed_meshes: frequencies go by the places of tokens, not by the length of a rank's piece") {
+  JobSpec job = shared_sequences(2, 2);  // of 48 tokens; each rank has 24, the last of which stand behind the 30th
+  job.model.family = Family::phi3;
+  job.model.rope = RopeKind::longrope, job.model.original_max_position_embeddings = 30;
+  job.model.rope_scaling.long_factor.assign(static_cast<std::size_t>(job.model.head_dim / 2), 8.0);
+  check_equals_one_rank(job, Fsdp2{}, {.tolerance = kSixteenBits});
+}
+
 TEST_CASE("estimate/computed_meshes: sequences that go round a ring of two, three and four ranks") {
   check_equals_one_rank(shared_sequences(2, 2), Fsdp2{}, {.tolerance = kSixteenBits});
   JobSpec job = shared_sequences(3, 3);

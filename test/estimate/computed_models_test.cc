@@ -114,6 +114,22 @@ TEST_CASE("estimate/computed_models: longrope, with frequencies for short and fo
   }
 }
 
+TEST_CASE(
+    "estimate/computed_models: dynamic frequencies are stretched where sequences are longer than the pretrained") {
+  JobSpec job = small_lora_job(small_model(Family::llama));
+  const auto loss = [&](std::int64_t positions) {
+    job.model.max_position_embeddings = positions;
+    const ComputedRun run = compute_run(job, Single{}, kLr);
+    test::check_same_peaks(job, Single{}, run.ranks.front(), 0);
+    return loss_of(run, 0);
+  };
+  const double plain = loss(8);
+  CHECK(loss(16) == plain);
+  job.model.rope_scaling = {.rope_type = RopeStretch::dynamic, .factor = 8};
+  CHECK(loss(16) == plain);  // as long as its sequences
+  CHECK(loss(8) != plain);
+}
+
 TEST_CASE("estimate/computed_models: evaluation and saving follow training") {
   JobSpec job = small_lora_job(small_model(Family::llama));
   job.cluster.world_size = 2;
