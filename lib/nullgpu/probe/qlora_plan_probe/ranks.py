@@ -5,6 +5,7 @@ a store that waits for nobody, host tensors in groups of a backend that sends no
 """
 import inspect
 import os
+import sys
 from datetime import timedelta
 
 from . import imports
@@ -158,8 +159,13 @@ def _hook_c10d(c10d, request):
         return new_group
 
     def everywhere(name, make):
-        """The names are those of torch.distributed as well, which is imported after this module."""
+        """In modules of torch that have taken the function from this one already, too: init_device_mesh has. The names are
+        those of torch.distributed as well, which is imported after this module."""
+        old = getattr(c10d, name, None)
         replace(c10d, name, make)
+        for other in list(sys.modules.values()):
+            if old is not None and getattr(other, "__name__", "").startswith("torch.") and vars(other).get(name) is old:
+                setattr(other, name, getattr(c10d, name))
         imports.after_import("torch.distributed", lambda package: setattr(package, name, getattr(c10d, name)))
 
     everywhere("init_process_group", init)
