@@ -42,7 +42,9 @@ class Builder {
         .masks_by_layer_type = design_.decoder.masks_by_layer_type && options_.model_behaviour.has_masking_utils,
         .makes_every_mask = design_.decoder.makes_every_mask,
         .masks_empty_window = design_.decoder.masks_empty_window,
-        .hands_on_both_rotaries = options_.model_behaviour.hands_on_both_rotaries,
+        // OLMo 3 makes both and picks before it calls a layer (modeling_olmo3.py, 4.57.1).
+        .hands_on_both_rotaries =
+            options_.model_behaviour.hands_on_both_rotaries && spec_.family == Family::gemma3_text,
         .holds_last_output = options_.model_behaviour.layers_return_tuples ||
                              (design_.decoder.returns_tuples && !options_.model_behaviour.broadcasts_masks),
         .kernel = options_.attention,

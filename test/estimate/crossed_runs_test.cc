@@ -143,4 +143,22 @@ TEST_CASE("estimate/crossed_runs: what lies beside the embedding under FSDP2") {
   CHECK(prepare->requested.bytes == 2251073050);
 }
 
+// OLMo 3 makes the tables of full attention too, and its layers do not get them.
+TEST_CASE("estimate/crossed_runs: two sliding layers, in 4 bits, offloaded by ZeRO-2") {
+  JobSpec job = with_adapter(with(two_layers(48), "lion_32bit"), {}, {"down_proj"});
+  ModelSpec& model = job.model;
+  model.family = Family::olmo3, model.tie_word_embeddings = false;
+  model.hidden_size = 4096, model.intermediate_size = 11008, model.vocab_size = 100278;
+  model.num_attention_heads = 32, model.num_key_value_heads = 32, model.head_dim = 128;
+  model.max_position_embeddings = 8192, model.sliding_window = 4096, model.sliding_window_pattern = 4;
+  job.training.micro_batch_size = 2, job.training.seq_len = 1025;
+  job.training.attention = Attention::flash_attention_2;
+  job.adapter->r = 3, job.adapter->lora_dropout = 0.05;
+  job.quantization = QuantizationSpec{.double_quant = false, .quant_storage = DType::uint8, .prepare_kbit = true};
+  Zero plan{.stage = 2, .overlap_comm = true};
+  plan.zero_force_ds_cpu_optimizer = false;
+  plan.offload_optimizer = {.device = OffloadDevice::cpu, .pin_memory = true};
+  CHECK(figures(job, plan).peak == 4495489504);
+}
+
 }  // namespace qlp
