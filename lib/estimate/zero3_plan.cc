@@ -74,10 +74,11 @@ void check_saved_modules(const AdapterSpec& adapter, Diagnostics& refusals) {
 /// Mixtures are leaves: what is below them is gathered as a whole, and their gradients wait until the backward pass has
 /// left them (z3_leaf_module.py; stage3.py, create_reduce_and_remove_grad_hooks).
 void check_experts(const JobSpec& job, const StackProfile& stack, Diagnostics& refusals) {
-  if (!stack.loops_over_experts())
-    refusals.push_back(refusal("zero3-stacked-experts",
-                               "stacks of experts as transformers 5 has them were not looked at under ZeRO-3",
-                               "stack.transformers", "plan fsdp2, or transformers 4.57"));
+  const bool always_stacks = design_of(job.model.family).biased_stacks;
+  if (!stack.lists_experts(job.model.family))
+    refusals.push_back(refusal("zero3-stacked-experts", "stacks of experts were not looked at under ZeRO-3",
+                               "stack.transformers",
+                               always_stacks ? "plan fsdp2" : "plan fsdp2, or transformers 4.57"));
   if (!design_of(job.model.family).leaf_under_zero3) return;  // their modules run in one order
   if (stack.loops_over_experts() && !stack.zero3_finds_leaves())
     refusals.push_back(refusal("zero3-leaves",

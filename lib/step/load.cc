@@ -31,11 +31,6 @@ std::int64_t first_row(const Parameter& parameter, const LoadOptions& options) {
   return rows_of(parameter.shape[0], share.ranks, share.rank).padded * share.rank;
 }
 
-/// Of experts.
-bool is_stack(const Parameter& parameter) {
-  return parameter.role == ParamRole::base_weight && parameter.shape.rank() == 3;
-}
-
 /// The linear layers, which every family's tensor parallel plan cuts.
 bool in_tp_plan(const Parameter& parameter) {
   return parameter.role == ParamRole::base_weight || parameter.role == ParamRole::bias;
@@ -207,7 +202,8 @@ void load(Context& ctx, CausalLm& model, const LoadOptions& options, WeightQuant
           ParameterCutter* cutter) {
   const Scoped grad_mode(ctx.grad_enabled, false);
   const Scoped category(ctx.category, Category::parameters);
-  const std::vector<Parameter*> order = load_order(model, options.checkpoint_dtype, options.behaviour.loader);
+  const std::vector<Parameter*> order =
+      load_order(model, options.checkpoint_dtype, options.behaviour.loader, options.mxfp4_experts);
   if (options.path == LoadPath::host) {
     load_on_host(ctx, model, order, options);
     return;

@@ -47,7 +47,11 @@ bool in_checkpoint(const Parameter& parameter) {
   }
 }
 
-std::vector<Parameter*> load_order(CausalLm& model, DType dtype, Loader loader) {
+bool is_stack(const Parameter& parameter) {
+  return parameter.role == ParamRole::base_weight && parameter.shape.rank() == 3;
+}
+
+std::vector<Parameter*> load_order(CausalLm& model, DType dtype, Loader loader, bool mxfp4) {
   std::vector<Named> names;
   std::size_t file_start = 0;
   std::uint64_t file_bytes = 0;
@@ -59,7 +63,7 @@ std::vector<Parameter*> load_order(CausalLm& model, DType dtype, Loader loader) 
       sort_file();
       file_start = names.size(), file_bytes = 0;
     }
-    std::string name = checkpoint_name(*parameter);
+    std::string name = checkpoint_name(*parameter) + (mxfp4 && is_stack(*parameter) ? "_blocks" : "");
     names.emplace_back(loader == Loader::by_name ? natural_key(name) : std::move(name), parameter);
     file_bytes += bytes;
   }

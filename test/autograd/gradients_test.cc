@@ -43,6 +43,10 @@ TEST_CASE("autograd/gradients: elementwise operations, broadcast") {
   check([](Context& c, const Leaves& x) { return silu(c, x[0]); }, {{50}}, -4, 4);
   check([](Context& c, const Leaves& x) { return gelu(c, x[0]); }, {{50}}, -4, 4);
   check([](Context& c, const Leaves& x) { return tanh(c, x[0]); }, {{50}}, -3, 3);
+  check([](Context& c, const Leaves& x) { return sigmoid(c, x[0]); }, {{50}}, -3, 3);
+  check([](Context& c, const Leaves& x) { return clamp_at_most(c, x[0], 1); }, {{50}}, -3, 3);
+  check([](Context& c, const Leaves& x) { return clamp_within(c, x[0], 1); }, {{50}}, -3, 3);
+  check([](Context& c, const Leaves& x) { return add_in_place(c, clone(c, x[0]), x[1]); }, {{4, 3}, {3}}, -3, 3);
   check([](Context& c, const Leaves& x) { return square(c, x[0]); }, {{50}}, -3, 3);
   check([](Context& c, const Leaves& x) { return rsqrt(c, x[0]); }, {{50}}, 0.2, 3);
   check([](Context& c, const Leaves& x) { return clone(c, x[0]); }, {{5}}, -1, 1);
@@ -61,6 +65,7 @@ TEST_CASE("autograd/gradients: views and what regroups elements") {
   check([](Context& c, const Leaves& x) { return reshape(c, transpose(c, x[0], 0, 1), {12}); }, {{3, 4}});
   check([](Context& c, const Leaves& x) { return slice(c, x[0], 1, 1, 2); }, {{3, 4}});
   check([](Context& c, const Leaves& x) { return cat(c, x[0], x[1], -1); }, {{3, 4}, {3, 2}});
+  check([](Context& c, const Leaves& x) { return expand(c, x[0], {2, 3, 4}); }, {{1, 3, 1}});
   check(
       [](Context& c, const Leaves& x) {
         const auto parts = split(c, x[0], {1, 3, 2}, -1);

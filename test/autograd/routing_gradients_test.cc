@@ -42,6 +42,13 @@ TEST_CASE("autograd/routing_gradients: rows picked, weighed and summed") {
         return add_rows_in_place(c, clone(c, x[0]), cpu.tensor({3}, {3, 0, 2}, DType::int64), x[1]);
       },
       {{4, 2}, {3, 2}});
+  check([](Context& c, CpuDevice&, const Leaves& x) { return max_last(c, x[0]); }, {{5, 7}});
+  check(
+      [](Context& c, CpuDevice& cpu, const Leaves& x) {
+        return scatter_last(c, cpu.tensor({2, 4}, {0, 0, 0, 0, 0, 0, 0, 0}),
+                            cpu.tensor({2, 2}, {3, 0, 1, 2}, DType::int64), x[0]);
+      },
+      {{2, 2}});
   check([](Context& c, CpuDevice&, const Leaves& x) { return sum_middle(c, x[0]); }, {{4, 3, 5}});
   check([](Context& c, CpuDevice&, const Leaves& x) { return sum_last(c, x[0]); }, {{4, 3}});
   check([](Context& c, CpuDevice&, const Leaves& x) { return div_in_place(c, clone(c, x[0]), x[1]); },
@@ -53,6 +60,9 @@ TEST_CASE("autograd/routing_gradients: products by groups, one of them empty, an
   const Tensor rows = cpu.random({7, 3}), matrices = cpu.random({4, 5, 3});
   const Tensor ends = cpu.tensor({4}, {2, 2, 6, 7}, DType::int32);
   CHECK(gradient_error(cpu, [&](Context& c) { return grouped_mm(c, rows, matrices, ends); }, {rows, matrices}) <
+        kExact);
+  const Tensor others = cpu.random({7, 3}), turned = cpu.random({4, 3, 5});
+  CHECK(gradient_error(cpu, [&](Context& c) { return grouped_mm_turned(c, others, turned, ends); }, {others, turned}) <
         kExact);
   const Tensor stack = cpu.random({2, 4, 3}), left = cpu.random({2, 4, 2}), right = cpu.random({2, 2, 3});
   CHECK(gradient_error(cpu, [&](Context& c) { return add_products(c, stack, left, right, 0.7); }, {left, right}) <

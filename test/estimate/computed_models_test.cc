@@ -49,7 +49,8 @@ TEST_CASE("estimate/computed_models: experts that run one by one, as transformer
     job.cluster.world_size = 2;
     for (const ShardingPlan& plan : std::initializer_list<ShardingPlan>{
              Ddp{}, Fsdp2{}, Zero{.stage = 3, .reduce_bucket_size = 20000, .stage3_param_persistence_threshold = 200}})
-      test::check_equals_one_rank(job, plan, {.replicas = 2, .lr = 0.2});
+      if (family != Family::gpt_oss || !std::holds_alternative<Zero>(plan))  // whose stacks are refused there
+        test::check_equals_one_rank(job, plan, {.replicas = 2, .lr = 0.2});
   }
 }
 

@@ -123,4 +123,17 @@ TEST_CASE("estimate/mixture_runs: experts that run one by one, as the libraries 
   }
 }
 
+// Of one layer with the widths of gpt-oss-20b, loaded with Mxfp4Config(dequantize=True) by transformers 4.57.1.
+TEST_CASE("estimate/mixture_runs: MXFP4 is dequantized as it is read, as the libraries do it") {
+  JobSpec job = job_of({.family = Family::gpt_oss, .method = Method::lora});
+  ModelSpec& spec = job.model;
+  spec.num_hidden_layers = 1, spec.hidden_size = spec.intermediate_size = 2880, spec.num_attention_heads = 64;
+  spec.experts->num_experts = 32, spec.experts->intermediate_size = 2880;
+  spec.mxfp4_experts = true;
+  job.stack = {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
+  const auto run = dry_run(job, Single{}, 0);
+  REQUIRE(run);
+  CHECK(run->timeline.phases().front().requested.bytes == 6766208672);
+}
+
 }  // namespace qlp

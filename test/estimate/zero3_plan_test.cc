@@ -205,6 +205,11 @@ TEST_CASE("estimate/zero3_plan: what cannot run, or is not worked out, is refuse
     CHECK(refused(job, plan) == Codes{"zero3-leaves"});
     job.stack.transformers = {5, 24, 0};
     CHECK(refused(job, plan) == Codes{"zero3-stacked-experts"});
+    job.stack.transformers = {4, 57, 1};
+    job.model.family = Family::olmoe;  // which DeepSpeed knows nothing of in any version
+    CHECK(refused(job, plan).empty());
+    job.model.family = Family::gpt_oss, job.training.attention = Attention::eager;
+    CHECK(refused(job, plan) == Codes{"zero3-stacked-experts"});
   }
   SUBCASE("other optimizers") {
     job.training.optimizer = named_optimizer("schedule_free_adamw");
