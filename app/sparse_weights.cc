@@ -52,7 +52,8 @@ Result<WeightFormat> chosen_format(const SparseWeightsArguments& arguments, cons
   return WeightFormat{PlainFormat{}};
 }
 
-/// A mixture has no agreed layout in packed formats, but for the one that is for experts.
+/// A mixture has no agreed layout in packed formats, but for the one that is for the experts of gpt-oss alone
+/// (transformers integrations/mxfp4.py, 4.57 to 5.24).
 Diagnostics check_format(const WeightFormat& format, const CheckpointSource& source, bool from_python) {
   const bool known = std::holds_alternative<PlainFormat>(format) || std::holds_alternative<Mxfp4Format>(format);
   if (known || from_python || !source.model || !source.model->experts) return {};

@@ -170,6 +170,12 @@ NodePtr read_adapter_file(const Section& where, const FileReader& files, Finding
   std::vector<Entry> entries{{"type", root->position, scalar("lora", root->position)}};
   for (const Entry& entry : root->entries)
     if (std::ranges::find(kSharedKeys, entry.key) != kSharedKeys.end()) map.take(entry.key), entries.push_back(entry);
+  const auto* targets = map.take("target_modules");
+  if (targets && std::ranges::any_of(targets->items, [](const NodePtr& name) { return is_all_linear(name->text); }))
+    map.refuse("target_modules", "bad-value",
+               "PEFT looks for a module that is called all-linear, as it stands in a list: it means all linear layers "
+               "as one text alone",
+               "\"target_modules\": \"all-linear\", or the names of the layers");
   map.finish_foreign(kLoraWithoutMemory, kOtherLoraKeys);
   return map_of(std::move(entries), root->position);
 }

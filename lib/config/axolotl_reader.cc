@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include "config/trainer_keys.h"
 
@@ -155,6 +156,7 @@ void read_adapter(ForeignFile& file) {
   file.copy("peft_autocast_adapter_dtype", "adapter", "autocast_adapter_dtype");
   if (file.is_on("lora_target_linear")) {  // their names, beside those that are listed (loaders/adapter.py, 0.12)
     auto names = file.map().word_or_words("lora_target_modules").value_or(std::vector<std::string>{});
+    std::erase(names, "all-linear");
     names.insert(names.begin(), "all-linear");
     file.say_list("lora_target_linear", "adapter", "target_modules", names);
   } else {

@@ -154,7 +154,7 @@ void note_absent(MapReader& map) {
 void check_together(const ModelSection& model, const MapReader& map, const JobSpec& job, Findings& findings) {
   if (job.quantization && !job.adapter)
     findings.error("needs-adapter", map.place_of("quantization"),
-                   "a 4-bit base cannot be trained by itself: give an adapter section, or leave quantization out");
+                   "a quantized base cannot be trained by itself: give an adapter section, or leave quantization out");
   const auto longest = job.model.max_position_embeddings;
   if (model.known && longest > 0 && job.training.seq_len > longest)
     findings.warning("long-sequence", {"training.seq_len", map.place_of("training").position},

@@ -176,8 +176,8 @@ std::string training_text(const TrainingSpec& t) {
                                                                           : yaml_list(t.optim_targets->modules));
   if (const auto* apollo = std::get_if<Apollo>(&t.optimizer.kind))
     lines.raw("optim_args", "{rank: " + text_of(apollo->rank) + ", scale_type: " + text_of(apollo->scale_type) +
-                                ", proj_type: " + text_of(apollo->proj_type) +
-                                ", update_proj_gap: " + text_of(apollo->update_proj_gap) + "}");
+                                ", proj_type: " + text_of(apollo->proj_type) + ", update_proj_gap: " +
+                                text_of(apollo->update_proj_gap) + ", scale: " + text_of(apollo->scale) + "}");
   lines.add("max_grad_norm", t.max_grad_norm);
   lines.add("attn_implementation", t.attention);
   lines.add("loss", t.loss);

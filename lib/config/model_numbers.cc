@@ -39,7 +39,7 @@ bool reads(RopeStretch type, double RopeScaling::*member) {
 
 /// A list of numbers, one for each frequency; `refuse(message)` where it is none.
 template <class Refuse>
-std::vector<double> factors_of(const TextNode& node, std::int64_t count, const Refuse& refuse) {
+std::vector<double> frequency_factors(const TextNode& node, std::int64_t count, const Refuse& refuse) {
   std::vector<double> factors;
   for (const NodePtr& item : node.items) {
     const auto number = number_of(*item);
@@ -80,6 +80,13 @@ class FieldNumbers {
     refuse(key, may_be_0 ? "out of range: expected at least 0" : "out of range: expected more than 0");
     return std::nullopt;
   }
+  std::optional<double> within(std::string_view key, const NumberRange& range) const {
+    const auto value = (*this)(key);
+    if (!value || (*value >= range.least && *value <= range.most)) return value;
+    refuse(key,
+           "out of range: expected a number from " + exact_number(range.least) + " to " + exact_number(range.most));
+    return std::nullopt;
+  }
   void refuse(std::string_view key, const std::string& message) const {
     fields_.findings().error("out-of-range", fields_.place_of(key, fields_.find(key)), message);
   }
@@ -115,8 +122,8 @@ void read_scaling(const ConfigFields& rope, ModelSpec& spec) {
   scaling.attention_factor = numbers("attention_factor");
   for (const auto& [key, member] : kFactors)
     if (const auto* node = rope.find(key))
-      scaling.*member =
-          factors_of(*node, rotary_width(spec) / 2, [&](const std::string& message) { numbers.refuse(key, message); });
+      scaling.*member = frequency_factors(*node, rotary_width(spec) / 2,
+                                          [&](const std::string& message) { numbers.refuse(key, message); });
 }
 
 void read_scaling(MapReader& map, ModelSpec& spec) {
@@ -147,9 +154,9 @@ void read_scaling(MapReader& map, ModelSpec& spec) {
     scaling.attention_factor = rope.number("attention_factor", {1e-9, 1e9});
     for (const auto& [key, member] : kFactors)
       if (const TextNode* factors = rope.take(key))
-        scaling.*member = factors_of(*factors, rotary_width(spec) / 2, [&, name = key](const std::string& message) {
-          rope.refuse(name, "wrong-value", message, "");
-        });
+        scaling.*member = frequency_factors(
+            *factors, rotary_width(spec) / 2,
+            [&, name = key](const std::string& message) { rope.refuse(name, "wrong-value", message, ""); });
   }
   rope.finish();
 }
@@ -197,16 +204,12 @@ void read_model_numbers(const ConfigFields& fields, ModelSpec& spec) {
   if (!theta && rope) theta = FieldNumbers(inner)("rope_theta");
   spec.rope_theta = theta.value_or(of_class.rope_theta);
   for (const auto& [key, member, of_factor] : factors_of(spec.family))
-    spec.factors.*member = numbers(key).value_or(of_factor);
+    spec.factors.*member = numbers.within(key, kFactorRange).value_or(of_factor);
   if (spec.family == Family::gemma3_text && sliding && sliding->kind == NodeKind::map)  // where 5.0 has put it
     if (const auto local = FieldNumbers(ConfigFields(*sliding, fields.findings()))("rope_theta"))
       spec.factors.rope_local_base_freq = *local;
   if (const double of_scores = of_class.query_pre_attn_scalar; of_scores != 0) {
-    double scalar = numbers("query_pre_attn_scalar").value_or(of_scores);
-    if (scalar < kScalars.least || scalar > kScalars.most) {
-      numbers.refuse("query_pre_attn_scalar", "out of range: expected a number from 0.001 to 1e9");
-      scalar = of_scores;
-    }
+    const double scalar = numbers.within("query_pre_attn_scalar", kScalars).value_or(of_scores);
     if (scalar != static_cast<double>(spec.head_dim)) spec.query_pre_attn_scalar = scalar;
   }
   const bool is_said = fields.find("partial_rotary_factor") || fields.find("head_dim");

@@ -132,7 +132,7 @@ void read_apollo(MapReader& training, Apollo& apollo) {
   apollo.scale_type = map.choice_or("scale_type", apollo.scale_type);
   apollo.proj_type = map.choice_or("proj_type", apollo.proj_type);
   apollo.update_proj_gap = map.integer_or("update_proj_gap", {1, 1 << 20}, apollo.update_proj_gap);
-  map.number("scale", {0, 1e9});
+  apollo.scale = map.number_or("scale", {0, 1e9}, apollo.scale);
   map.finish();
 }
 

@@ -63,7 +63,7 @@ Diagnostics adapter_warnings(const JobSpec& job) {
   if (!job.adapter) return {};
   const AdapterSpec& adapter = *job.adapter;
   if (adapter.target_modules.empty() && adapter.exclude_modules.empty() && adapter.modules_to_save.empty() &&
-      adapter.rank_pattern.empty() && adapter.alpha_pattern.empty())
+      adapter.rank_pattern.empty() && adapter.alpha_pattern.empty() && adapter.layers_to_transform.empty())
     return {};
   const ModuleNames names = module_names(job);
   const auto unmatched = [](const std::vector<std::string>& given, const std::vector<std::string>& modules,
@@ -90,6 +90,10 @@ Diagnostics adapter_warnings(const JobSpec& job) {
   const auto warn = [&](const std::vector<std::string>& passed, const char* what, const char* key, std::string hint) {
     if (!passed.empty()) warnings.push_back(passed_over(passed, what, std::string("adapter.") + key, std::move(hint)));
   };
+  std::vector<std::string> beyond;
+  for (const std::int64_t layer : adapter.layers_to_transform)
+    if (layer >= job.model.num_hidden_layers) beyond.push_back(std::to_string(layer));
+  warn(beyond, "layer", "layers_to_transform", "layers are 0 to " + std::to_string(job.model.num_hidden_layers - 1));
   std::vector<std::string> targetable = names.linear;
   targetable.emplace_back("model.embed_tokens");
   auto targets = unmatched(adapter.target_modules, targetable, ends_module);

@@ -30,6 +30,7 @@ DType adapter_dtype(const JobSpec& job) {
 
 void check_quantized(const JobSpec& job, Diagnostics& refusals) {
   const QuantizationSpec& quantization = *job.quantization;
+  if (quantization.eight_bit()) return;  // not sharded at all (eight_bit_rules.h)
   if (!is_floating(quantization.quant_storage)) {
     refusals.push_back(refusal("fsdp1-integer-storage",
                                "FSDP1 cannot shard 4-bit weights that are stored as integers: it flattens floating "
@@ -108,7 +109,7 @@ void check_no_shard(const JobSpec& job, const Fsdp1& plan, const StackProfile& s
 /// stops at it (_flat_param.py, _writeback_orig_params), under either kind of checkpointing (seen in torch 2.4, 2.8,
 /// 2.14).
 void check_kept_whole(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
-  if (!job.quantization || !plan.use_orig_params || !shards(job, plan) ||
+  if (!job.quantization || job.quantization->eight_bit() || !plan.use_orig_params || !shards(job, plan) ||
       reshards_after_forward(plan.sharding_strategy))
     return;
   refusals.push_back(refusal("fsdp1-4bit-kept-whole",

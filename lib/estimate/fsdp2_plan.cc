@@ -12,8 +12,9 @@
 namespace qlp {
 namespace {
 
+/// Of 4-bit weights; those of 8 bits are not sharded at all (eight_bit_rules.h).
 bool has_integer_storage(const JobSpec& job) {
-  return job.quantization && !is_floating(job.quantization->quant_storage);
+  return job.quantization && !job.quantization->eight_bit() && !is_floating(job.quantization->quant_storage);
 }
 
 void check_base(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack, Diagnostics& refusals) {
@@ -30,7 +31,7 @@ void check_base(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack
                 "keeps them whole",
                 "quantization.quant_storage",
                 "the plan fsdp2-local-base is what runs; set quant_storage to bfloat16 to shard them"));
-  if (local && !has_integer_storage(job))
+  if (local && !has_integer_storage(job) && !(job.quantization && job.quantization->eight_bit()))
     refusals.push_back(refusal("fsdp2-local-base-floats",
                                "accelerate keeps only 4-bit weights that are stored as integers whole on every rank",
                                "quantization.quant_storage",
@@ -188,7 +189,8 @@ std::int64_t shard_place(const JobSpec& job, const Fsdp2& plan, std::int64_t ran
 }
 
 RankShare expert_share(const JobSpec& job, const Fsdp2& plan, std::int64_t rank) {
-  const std::int64_t ranks = shard_ranks(job, plan) * job.cluster.mesh.tp / job.cluster.mesh.ep;
+  const std::int64_t sharing = shard_ranks(job, plan) * job.cluster.mesh.tp;
+  const std::int64_t ranks = std::max<std::int64_t>(1, sharing / job.cluster.mesh.ep);  // fewer than ep: refused
   return {.ranks = ranks, .rank = rank / job.cluster.mesh.ep % ranks};
 }
 

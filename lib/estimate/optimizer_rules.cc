@@ -156,8 +156,14 @@ void check_gradients(const JobSpec& job, const ShardingPlan& plan, const StackPr
 void check_offloaded(const OptimizerKind& kind, const StackProfile& stack, Diagnostics& refusals) {
   const bool plain = std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) ||
                      std::holds_alternative<RmsProp>(kind) || std::holds_alternative<Adafactor>(kind);
-  const bool bnb = std::holds_alternative<Bitsandbytes>(kind);
-  if (bnb && !stack.bnb_steps_on_host())
+  const auto* bnb = std::get_if<Bitsandbytes>(&kind);
+  if (bnb && bnb->is_paged && bnb->algorithm == Bitsandbytes::Algorithm::ademamix)
+    refusals.push_back(refusal("offloaded-paged-ademamix",
+                               "AdEMAMix puts its two averages into pages of a GPU, and parameters on the host have "
+                               "none: TypeError in the first step (bitsandbytes optim/ademamix.py, "
+                               "_get_state_double_buffer, 0.50)",
+                               std::string(kKey), "take ademamix, ademamix_8bit, or leave cpu_offload out"));
+  else if (bnb && !stack.bnb_steps_on_host())
     refusals.push_back(refusal("offloaded-bitsandbytes", "bitsandbytes before 0.50 updates no parameters on the host",
                                std::string(kKey), "take adamw_torch, or a newer bitsandbytes"));
   else if (!plain && !bnb)

@@ -7,6 +7,7 @@
 
 #include "base/refusal.h"
 #include "estimate/fsdp2_plan.h"
+#include "estimate/weight_list.h"
 #include "model/family_design.h"
 #include "model/target_matching.h"
 
@@ -64,7 +65,9 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
                  "tp: 1");
   else if (model.attention_bias || model.mlp_bias)
     rules.refuse("tp-bias", "biases of layers that are cut by input features are not planned yet", "tp: 1");
-  if (job.quantization)
+  if (job.quantization && job.quantization->eight_bit())
+    rules.refuse("tp-int8", "8-bit weights under tensor parallelism are not worked out yet", "tp: 1");
+  if (job.quantization && !job.quantization->eight_bit())
     rules.refuse(
         "tp-quantized",  // seen: lora/bnb.py, dispatch_bnb_4bit
         "4-bit weights under tensor parallelism are DTensors, on which PEFT 0.21 stops: 'DTensor' object has no "
@@ -74,8 +77,9 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
   if (!job.adapter) return;
   if (job.adapter->use_dora)
     rules.refuse("tp-dora", "DoRA under tensor parallelism is not planned yet", "use_dora: false");
-  if (is_saved_module(*job.adapter, "model.norm") || is_saved_module(*job.adapter, "model.layers.0.input_layernorm") ||
-      is_saved_module(*job.adapter, "model.layers.0.self_attn.q_norm"))
+  const auto weights = list_weights(job, StackProfile(job.stack).load());
+  if (std::ranges::any_of(weights,
+                          [](const ListedWeight& w) { return w.kind == WeightKind::saved_copy && w.of_norm(); }))
     rules.refuse("tp-copied-norms", "what sums the gradients of copied norms was not looked at", "tp: 1");
   const auto targets = [&](const std::string& layer) {
     return is_target(*job.adapter, "model.layers.0." + layer, false);

@@ -15,11 +15,6 @@ namespace {
 
 constexpr std::size_t kTopTensors = 20;
 
-bool trains(std::string_view name) {
-  return name != "load" && name != "adapter" && name != "prepare" && name != "evaluation" &&
-         glossary_phase(name) != "save";
-}
-
 LedgerFigures figures(const Phase& phase) {
   return {Bytes{phase.requested.bytes}, Bytes{phase.allocated.bytes}, Bytes{phase.active.bytes},
           Bytes{phase.reserved.bytes}};
@@ -88,12 +83,17 @@ std::string glossary_phase(std::string_view name) {
   return std::string(kind == "optimizer" ? "optimizer_step" : kind);
 }
 
+bool is_of_training(std::string_view phase) {
+  return phase != "load" && phase != "adapter" && phase != "prepare" && phase != "evaluation" &&
+         glossary_phase(phase) != "save";
+}
+
 RankReport rank_report(const DryRun& run, std::int64_t rank, bool with_inventories) {
   const Timeline& timeline = run.timeline;
   RankReport report;
   report.rank = rank;
   const auto [whole, whole_phase] = peak_over(timeline, [](std::string_view) { return true; });
-  const auto [training, training_phase] = peak_over(timeline, trains);
+  const auto [training, training_phase] = peak_over(timeline, is_of_training);
   report.peak = whole, report.training_peak = training;
   if (whole_phase) {
     const auto live = timeline.live_at(whole_phase->allocated.event);
@@ -131,7 +131,7 @@ void add_slowest(RankReport& report, const Timeline& timeline, const ReplayOutco
   report.peak.slowest = peaks(outcome.stats);
   LedgerFigures training;
   for (std::size_t i = 0; i < outcome.phases.size(); ++i)
-    if (trains(timeline.phases()[i].name)) raise(training, peaks(outcome.phases[i]));
+    if (is_of_training(timeline.phases()[i].name)) raise(training, peaks(outcome.phases[i]));
   report.training_peak.slowest = training;
 }
 
@@ -139,7 +139,7 @@ void set_limited(RankReport& report, const Timeline& timeline, const ReplayOutco
   report.peak.reserved_when_limited = Bytes{outcome.stats.reserved.peak};
   Bytes training;
   for (std::size_t i = 0; i < outcome.phases.size(); ++i)
-    if (trains(timeline.phases()[i].name)) training = std::max(training, Bytes{outcome.phases[i].reserved.peak});
+    if (is_of_training(timeline.phases()[i].name)) training = std::max(training, Bytes{outcome.phases[i].reserved.peak});
   report.training_peak.reserved_when_limited = training;
 }
 

@@ -14,6 +14,9 @@ namespace qlp {
 /// The glossary's word for a phase: "micro2.backward" is a backward.
 std::string glossary_phase(std::string_view name);
 
+/// Phases from the first forward pass to the last step; not those of loading, preparing, evaluation and saving.
+bool is_of_training(std::string_view phase);
+
 /// The ledger of the run, not yet held against a device. `with_inventories` fills the inventory of every phase.
 RankReport rank_report(const DryRun& run, std::int64_t rank, bool with_inventories);
 

@@ -28,9 +28,15 @@ Diagnostics check_modules(const AdapterSpec& adapter, CausalLm& model, const Ada
   Diagnostics refusals;
   const Module* const embedding = model.parts().embedding.get();
   const Module* const head = model.parts().head.get();
+  const bool limited =
+      !adapter.layers_to_transform.empty() || !adapter.exclude_modules.empty() || !adapter.exclude_pattern.empty();
   if (adapted.modules + adapted.parameters == 0)
-    refusals.push_back(refusal("no-target-module", "target_modules matches no linear layer of this model",
-                               "adapter.target_modules", "use all-linear, or names like q_proj, v_proj"));
+    refusals.push_back(limited ? refusal("no-target-module",
+                                         "target_modules matches no linear layer of this model that exclude_modules, "
+                                         "layers_to_transform and layers_pattern leave",
+                                         "adapter.target_modules", "look at those: layers are counted from 0")
+                               : refusal("no-target-module", "target_modules matches no linear layer of this model",
+                                         "adapter.target_modules", "use all-linear, or names like q_proj, v_proj"));
   model.visit([&](const Module& module) {
     const bool planned = &module == embedding || &module == head || module.kind() == ModuleKind::norm;
     if (!refusals.empty() || planned || module.name().empty()) return;

@@ -173,6 +173,7 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
       state.norm = whole_norm(ctx, names_.scaled_grad);
     }
     names_.norm_grad = names_.scaled_grad;
+    if (kind_.scale != 1) compute(ctx, Unary::mul, names_.norm_grad, names_.norm_grad, std::sqrt(kind_.scale));
   }
 
   Tensor divided(Context& ctx, const Tensor& x, Op op) const {

@@ -140,8 +140,7 @@ class BnbOptimizer final : public StatefulOptimizer<State> {
     if (!mixes) make_absmax();
   }
 
-  /// get_state_buffer, _get_state_double_buffer: where pages pay off they are in managed memory, but for parameters on
-  /// the host.
+  /// get_state_buffer: where pages pay off they are in managed memory, but for parameters on the host.
   Tensor buffer(Context& ctx, const Tensor& parameter, DType dtype, std::int64_t count,
                 std::shared_ptr<std::byte>& pages) {
     if (kind_.is_paged && parameter.numel() >= kMinPagedSize && !parameter.on_host()) {

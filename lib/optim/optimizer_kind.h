@@ -73,6 +73,7 @@ struct Apollo {
   Scale scale_type = Scale::channel;
   Side proj_type = Side::std;
   std::int64_t update_proj_gap = 200;  ///< steps between new projections
+  double scale = 1;                    ///< updates are multiplied by its root
   bool layerwise = false;              ///< an optimizer for each parameter, within the backward pass
   friend bool operator==(const Apollo&, const Apollo&) = default;
 };

@@ -16,8 +16,11 @@ void put(Json& object, const char* key, const std::optional<T>& value) {
 }
 
 /// What the type reads and what was given.
-Json rope_scaling_json(const RopeScaling& scaling) {
-  Json out{{"rope_type", name_of(scaling.rope_type)}, {"factor", scaling.factor}};
+Json rope_scaling_json(const ModelSpec& model) {
+  const RopeScaling& scaling = model.rope_scaling;
+  const bool longrope = model.rope == RopeKind::longrope;
+  Json out{{"rope_type", name_of(longrope ? RopeStretch::longrope : scaling.rope_type)}};
+  if (!longrope) out["factor"] = scaling.factor;
   put(out, "original_max_position_embeddings", scaling.original_max_position_embeddings);
   if (scaling.rope_type == RopeStretch::llama3)
     out.update({{"low_freq_factor", scaling.low_freq_factor}, {"high_freq_factor", scaling.high_freq_factor}});
@@ -71,7 +74,7 @@ Json model_json(const JobSpec& job) {
   out["partial_rotary_factor"] = model.partial_rotary_factor;
   out["rms_norm_eps"] = model.rms_norm_eps;
   out["rope_theta"] = model.rope_theta;
-  if (model.rope_scaling != RopeScaling{}) out["rope_scaling"] = rope_scaling_json(model.rope_scaling);
+  if (model.rope_scaling != RopeScaling{}) out["rope_scaling"] = rope_scaling_json(model);
   put(out, "query_pre_attn_scalar", model.query_pre_attn_scalar);
   for (const auto& [key, member, of_class] : factors_of(model.family)) out[key] = model.factors.*member;
   if (model.checkpoint_dtype) out["checkpoint_dtype"] = name_of(*model.checkpoint_dtype);
@@ -160,7 +163,8 @@ Json training_json(const TrainingSpec& training) {
     out["optim_args"] = {{"rank", apollo->rank},
                          {"scale_type", name_of(apollo->scale_type)},
                          {"proj_type", name_of(apollo->proj_type)},
-                         {"update_proj_gap", apollo->update_proj_gap}};
+                         {"update_proj_gap", apollo->update_proj_gap},
+                         {"scale", apollo->scale}};
   if (training.evaluation) out["evaluation"] = evaluation_json(*training.evaluation);
   if (training.saves_model) out["save"] = {{"state_dict_type", "FULL_STATE_DICT"}};
   if (training.checkpoint) out["checkpoint"] = {{"state_dict_type", name_of(*training.checkpoint)}};

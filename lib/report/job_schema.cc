@@ -63,7 +63,7 @@ std::string_view job_schema() {
               "type": "object",
               "description": "how rotary frequencies are stretched; absent: they are not",
               "additionalProperties": false,
-              "required": ["rope_type", "factor"],
+              "required": ["rope_type"],
               "properties": {
                 "rope_type": {"enum": ["default", "linear", "dynamic", "yarn", "llama3", "longrope"]},
                 "factor": {"type": "number"},
@@ -170,7 +170,8 @@ std::string_view job_schema() {
                 "rank": {"type": "integer", "minimum": 1},
                 "scale_type": {"enum": ["channel", "tensor"]},
                 "proj_type": {"enum": ["std", "reverse_std", "left", "right"]},
-                "update_proj_gap": {"type": "integer", "minimum": 1}
+                "update_proj_gap": {"type": "integer", "minimum": 1},
+                "scale": {"type": "number"}
               }
             },
             "max_grad_norm": {"type": "number"},

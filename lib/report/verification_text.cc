@@ -190,7 +190,8 @@ std::string verdict_text(const Verification& v, bool colors) {
     out +=
         ": " + lone->phase + " was " + (lone->measured ? "measured and not predicted" : "predicted and not measured");
   else
-    out += well ? ": every judged figure is as predicted, to the byte" : ": a loss is no number";
+    out += well ? ": every judged figure is as predicted, to the byte"
+                : ": every judged figure is as predicted, but a loss is no number";
   return out + "\n";
 }
 

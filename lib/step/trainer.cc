@@ -206,8 +206,10 @@ void Trainer::micro_step(Context& ctx, std::int64_t micro, bool sync) {
   if (ctx.kernels(loss)) numbers_.back().loss += item(ctx, loss) * weight;
   if (runtime_.steps_in_backward()) {
     runtime_.backward(ctx, loss, *optimizer_);
-    if (ctx.kernels(loss))
-      numbers_.back().grad_norm = runtime_.grad_norm(ctx), numbers_.back().skipped = runtime_.skipped();
+    if (ctx.kernels(loss)) {
+      numbers_.back().grad_norm = runtime_.grad_norm(ctx);
+      numbers_.back().skipped = runtime_.skipped();
+    }
   } else {
     const Tensor share = scale(ctx, loss, weight, Op::div);  // of the accumulation steps, in accelerator.backward
     const Tensor scaled = scaler_ ? scaler_->scale(ctx, share) : share;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "estimate/rank_report.h"
 #include "verify/device_books.h"
 
 namespace qlp {
@@ -35,15 +36,22 @@ void raise(LedgerFigures& most, const LedgerFigures& other) {
           std::max(most.active, other.active), std::max(most.reserved, other.reserved)};
 }
 
-/// The peaks over the phases from the first forward on, or over all.
+/// The peaks over the phases of training, from the first forward on, or over all.
 std::optional<LedgerFigures> peak_of(const std::vector<MeasuredPhase>& phases, bool training_only) {
   std::optional<LedgerFigures> most;
-  bool trains = !training_only;
+  bool began = !training_only;
   for (const MeasuredPhase& phase : phases) {
-    trains = trains || phase.name.find(".forward") != std::string::npos;
-    if (trains) raise(most ? *most : most.emplace(), phase.peak);
+    began = began || phase.name.find(".forward") != std::string::npos;
+    if (began && (!training_only || is_of_training(phase.name))) raise(most ? *most : most.emplace(), phase.peak);
   }
   return most;
+}
+
+/// What was held when training had ended; evaluation and saving come after that.
+std::optional<LedgerFigures> held_at_end(const std::vector<MeasuredPhase>& phases) {
+  const auto last = std::find_if(phases.rbegin(), phases.rend(),
+                                 [](const MeasuredPhase& phase) { return is_of_training(phase.name); });
+  return last == phases.rend() ? std::nullopt : std::optional{last->held};
 }
 
 /// What a side that has no such phase had in it: nothing, where the other held nothing on the GPU then.
@@ -120,10 +128,9 @@ std::vector<ComparedFigure> compare(const RankMeasurement& measured, const RankP
                                     const CompareOptions& options) {
   std::vector<ComparedFigure> out;
   const RankReport& report = predicted.report;
-  const auto end = measured.phases.empty() ? std::nullopt : std::optional{measured.phases.back().held};
   add_ledger(out, "peak", "", peak_of(measured.phases, false), report.peak.figures);
   add_ledger(out, "training_peak", "", peak_of(measured.phases, true), report.training_peak.figures);
-  add_ledger(out, "end", "", end, report.persistent);
+  add_ledger(out, "end", "", held_at_end(measured.phases), report.persistent);
   add_phases(out, measured, report);
   add_managed(out, measured, predicted);
   if (!measured.readings.empty()) add_device(out, measured, predicted, options);

@@ -97,7 +97,7 @@ TEST_CASE("config/foreign_job: axolotl's file is read with axolotl's defaults") 
 }
 
 TEST_CASE("config/foreign_job: axolotl adds the names of all linear layers to those that are listed") {
-  const JobSpec spec = job(kAxolotl + "lora_target_modules: [lm_head]\npeft_layers_to_transform: [0, 1]\n");
+  const JobSpec spec = job(kAxolotl + "lora_target_modules: [lm_head, all-linear]\npeft_layers_to_transform: [0, 1]\n");
   CHECK(spec.adapter->all_linear);
   CHECK(spec.adapter->target_modules == std::vector<std::string>{"all-linear", "lm_head"});
   CHECK(spec.adapter->layers_to_transform == std::vector<std::int64_t>{0, 1});
@@ -304,15 +304,19 @@ TEST_CASE("config/foreign_job: a job names PEFT's adapter_config.json") {
                                    "target_modules": ["v_proj", "q_proj"], "use_dora": true, "inference_mode": true,
                                    "layers_to_transform": null, "modules_to_save": null, "alpha_pattern": {"a": 1},
                                    "task_type": "CAUSAL_LM"})"},
-       {"ia3/adapter_config.json", R"({"peft_type": "IA3"})"}});
+       {"ia3/adapter_config.json", R"({"peft_type": "IA3"})"},
+       {"list/adapter_config.json", R"({"peft_type": "LORA", "target_modules": ["all-linear", "lm_head"]})"}});
   const JobSpec spec = job(base, {}, files);
   CHECK(spec.adapter->r == 32);
   CHECK(spec.adapter->use_dora);
   CHECK(spec.adapter->target_modules == std::vector<std::string>{"v_proj", "q_proj"});
-  CHECK(tells(errors_of("schema: 1\nmodel: {name: llama-3.1-8b}\ntraining: {seq_len: 8}\ncluster: {gpu: L4}\n"
-                        "adapter: ia3/adapter_config.json\n",
-                        {}, files),
-              "bad-value", "LORA"));
+  const auto errors_with = [&](const std::string& folder) {
+    return errors_of("schema: 1\nmodel: {name: llama-3.1-8b}\ntraining: {seq_len: 8}\ncluster: {gpu: L4}\nadapter: " +
+                         folder + "/adapter_config.json\n",
+                     {}, files);
+  };
+  CHECK(tells(errors_with("ia3"), "bad-value", "LORA"));
+  CHECK(tells(errors_with("list"), "bad-value", "PEFT looks for a module that is called all-linear"));
 }
 
 }  // namespace qlp

@@ -84,6 +84,7 @@ TEST_CASE("config/model_numbers: factors of Granite, Cohere and Gemma 3, with th
   CHECK(model("cohere", "").factors.logit_scale == 0.0625);
   CHECK(model("llama", "").factors == ModelFactors{});
   CHECK_FALSE(read("granite", ", \"logits_scaling\": 0"));
+  CHECK_FALSE(read("granite", ", \"logits_scaling\": 1e13"));  // as in a job file
   CHECK(model("gemma3_text", "").factors.rope_local_base_freq == 10000);
   CHECK(model("gemma3_text", ", \"rope_local_base_freq\": 5000").factors.rope_local_base_freq == 5000);
   const ModelSpec newer = model("gemma3_text",
@@ -100,7 +101,7 @@ TEST_CASE("config/model_numbers: what is turned of a head is an even number") {
   };
   CHECK(message(read("glm", ", \"partial_rotary_factor\": 0.2")).find("turns 3 of the numbers") != std::string::npos);
   CHECK(message(read("glm", ", \"partial_rotary_factor\": 1e300")).find("at most 1") != std::string::npos);
-  CHECK(message(read("gemma2", ", \"query_pre_attn_scalar\": 1e300")).find("to 1e9") != std::string::npos);
+  CHECK(message(read("gemma2", ", \"query_pre_attn_scalar\": 1e300")).find("from 0.001 to ") != std::string::npos);
   const auto job_of = [](const std::string& more) {
     return "schema: 1\nmodel: {hidden_size: 64, num_hidden_layers: 2, num_attention_heads: 4, intermediate_size: 128, "
            "vocab_size: 100, " +

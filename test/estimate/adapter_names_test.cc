@@ -45,6 +45,14 @@ TEST_CASE("estimate/adapter_names: saved modules and ranks that nothing takes") 
   CHECK(told[1].message.starts_with("v_proj matches no layer with an adapter"));
 }
 
+TEST_CASE("estimate/adapter_names: layers that are not there") {
+  const Diagnostics told =
+      warnings(Family::llama, {.target_modules = {"q_proj"}, .layers_to_transform = {0, 1, 40, 99}});
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].key_path == "adapter.layers_to_transform");
+  CHECK(told[0].message.starts_with("40, 99 match no layer"));
+}
+
 TEST_CASE("estimate/adapter_names: where nothing at all matches, every plan refuses it") {
   CHECK(warnings(Family::llama, {.target_modules = {"query", "value"}}).empty());
 }

@@ -49,8 +49,9 @@ TEST_CASE("estimate/optimizer_rules: what updates parameters on the host") {
     const auto refusals = check_optimizer(job, Fsdp1{.cpu_offload = true}, StackProfile(job.stack));
     return refusals.empty() ? "" : refusals.front().code;
   };
-  for (const char* optimizer : {"adamw_torch", "adafactor", "paged_adamw_8bit", "lion_32bit"})
+  for (const char* optimizer : {"adamw_torch", "adafactor", "paged_adamw_8bit", "lion_32bit", "ademamix_8bit"})
     CHECK(refused_offloaded(optimizer).empty());
+  CHECK(refused_offloaded("paged_ademamix_8bit") == "offloaded-paged-ademamix");
   CHECK(refused_offloaded("adamw_torch_8bit") == "offloaded-optimizer");
   job.stack.bitsandbytes = Version{0, 49, 2};
   CHECK(refused_offloaded("paged_adamw_8bit") == "offloaded-bitsandbytes");

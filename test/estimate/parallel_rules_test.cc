@@ -335,6 +335,14 @@ TEST_CASE("estimate/parallel_rules: what is not planned is refused with the reas
   job = piped(4, 3, 4);
   CHECK(refusal_of(job, Single{}) == "pp-layers");
 
+  job = small_mixtral();
+  job.cluster.world_size = 4, job.cluster.gpus_per_node = 1, job.cluster.mesh = {.ep = 4};
+  CHECK(refusal_of(job, Fsdp2{.hybrid = true}) == "ep-mesh");  // shards within a node, which has one rank
+
+  job = two_layers();
+  job.adapter = AdapterSpec{.r = 8, .target_modules = {"q_proj"}, .modules_to_save = {"post_attention_layernorm"}};
+  CHECK(refusal_of(job, Single{}) == "tp-copied-norms");
+
   job = two_layers();
   CHECK(refusal_of(job, Ddp{}) == "tp-ddp");
   CHECK(refusal_of(job, Zero{}) == "tp-zero");

@@ -95,6 +95,13 @@ TEST_CASE("optim/updates: APOLLO scales gradients by what their projections beco
         {.count = 4, .weight_decay = 0.5});
   const Steps projected{.count = 4, .in_second_group = true};
   check(apollo, {0.9450421, -1.0339175, -0.3096602, -0.1617137, -9.4567986, 7.0292907}, 1e-4, projected);
+  const auto once = [](const Apollo& kind) {
+    return after_steps(kind, {2, 1}, {1, 2}, {0.5, 1}, {.count = 1, .in_second_group = true});
+  };
+  const Numbers plain = once(apollo), doubled = once({.rank = 2, .update_proj_gap = 2, .scale = 4});
+  for (std::size_t i : {0, 1})
+    CHECK(doubled[i] - static_cast<double>(i + 1) ==
+          doctest::Approx(2 * (plain[i] - static_cast<double>(i + 1))).epsilon(1e-4));
   apollo.scale_type = Apollo::Scale::tensor;
   check(apollo, {0.7508179, -2.0881786, 0.3313196, 0.3228245, -1.3211888, 2.6971502}, 1e-4, projected);
 }

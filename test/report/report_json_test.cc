@@ -93,7 +93,8 @@ TEST_CASE("report/report_json: how rotary frequencies are stretched is told in t
              {"low_freq_factor", 1.0},
              {"high_freq_factor", 4.0}});
   CHECK(scaling({.rope_type = RopeStretch::yarn, .factor = 4, .mscale = 0.7})["mscale"] == 0.7);
-  CHECK(scaling({.long_factor = {1, 2}})["long_factor"] == Json{1.0, 2.0});
+  report.job.model.rope = RopeKind::longrope;
+  CHECK(scaling({.long_factor = {1, 2}}) == Json{{"rope_type", "longrope"}, {"long_factor", {1.0, 2.0}}});
 }
 
 TEST_CASE("report/report_json: figures, verdicts and the recommended plan") {

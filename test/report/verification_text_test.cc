@@ -28,7 +28,8 @@ TEST_CASE("report/verification_text: what is outside the tolerance is told, and 
   for (RankVerification& rank : v.ranks) rank.figures[0].measured = rank.figures[0].predicted;
   CHECK(has(verification_text(v), "within tolerance (0B of allocated): every judged figure is as predicted"));
   v.ranks[1].losses[1] = std::numeric_limits<double>::quiet_NaN();
-  CHECK(has(verification_text(v), "outside tolerance (0B of allocated): a loss is no number"));
+  CHECK(has(verification_text(v),
+            "outside tolerance (0B of allocated): every judged figure is as predicted, but a loss is no number"));
 }
 
 TEST_CASE("report/verification_text: steps that were skipped are counted, and why no state was made") {

@@ -75,6 +75,20 @@ TEST_CASE("verify/compare: the peak of training leaves out what comes before the
   CHECK(figure(figures, "training_peak", "allocated").unaccounted() == ByteDelta{0});
 }
 
+TEST_CASE("verify/compare: the peak of training and its end leave out evaluation and saving, which come after") {
+  RankMeasurement measured = sample_measurement();
+  RankPrediction predicted = sample_prediction();
+  for (const char* name : {"evaluation", "save"}) {
+    MeasuredPhase phase{name, measured.phases.back().peak, measured.phases.back().held};
+    phase.peak.allocated = 99_GiB, phase.held.allocated += 512_B;
+    measured.phases.push_back(phase);
+  }
+  const auto figures = compare(measured, predicted);
+  CHECK(figure(figures, "peak", "allocated").measured == 99_GiB);
+  CHECK(figure(figures, "training_peak", "allocated").unaccounted() == ByteDelta{0});
+  CHECK(figure(figures, "end", "allocated").unaccounted() == ByteDelta{0});
+}
+
 TEST_CASE("verify/compare: a phase that only one side has is a judged figure without its other half") {
   RankMeasurement measured = sample_measurement();
   measured.phases[1].name = "micro1.backward";
