@@ -55,6 +55,10 @@ Result<WeightFormat> chosen_format(const SparseWeightsArguments& arguments, cons
 /// A mixture has no agreed layout in packed formats, but for the one that is for the experts of gpt-oss alone
 /// (transformers integrations/mxfp4.py, 4.57 to 5.24).
 Diagnostics check_format(const WeightFormat& format, const CheckpointSource& source, bool from_python) {
+  const TextNode* const type = source.config ? find(*source.config, "model_type") : nullptr;
+  if (std::holds_alternative<Mxfp4Format>(format) && (!type || type->text != "gpt_oss"))
+    return {refusal("mxfp4-of-others", "transformers reads experts in MXFP4 for gpt-oss alone", "",
+                    "--format plain, or a config.json of gpt_oss")};
   const bool known = std::holds_alternative<PlainFormat>(format) || std::holds_alternative<Mxfp4Format>(format);
   if (known || from_python || !source.model || !source.model->experts) return {};
   return {refusal("mixture-of-packed-experts",

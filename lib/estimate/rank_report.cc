@@ -139,7 +139,8 @@ void set_limited(RankReport& report, const Timeline& timeline, const ReplayOutco
   report.peak.reserved_when_limited = Bytes{outcome.stats.reserved.peak};
   Bytes training;
   for (std::size_t i = 0; i < outcome.phases.size(); ++i)
-    if (is_of_training(timeline.phases()[i].name)) training = std::max(training, Bytes{outcome.phases[i].reserved.peak});
+    if (is_of_training(timeline.phases()[i].name))
+      training = std::max(training, Bytes{outcome.phases[i].reserved.peak});
   report.training_peak.reserved_when_limited = training;
 }
 

@@ -99,7 +99,7 @@ TEST_CASE("optim/updates: APOLLO scales gradients by what their projections beco
     return after_steps(kind, {2, 1}, {1, 2}, {0.5, 1}, {.count = 1, .in_second_group = true});
   };
   const Numbers plain = once(apollo), doubled = once({.rank = 2, .update_proj_gap = 2, .scale = 4});
-  for (std::size_t i : {0, 1})
+  for (std::size_t i = 0; i < 2; ++i)
     CHECK(doubled[i] - static_cast<double>(i + 1) ==
           doctest::Approx(2 * (plain[i] - static_cast<double>(i + 1))).epsilon(1e-4));
   apollo.scale_type = Apollo::Scale::tensor;

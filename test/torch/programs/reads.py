@@ -46,6 +46,12 @@ labels[labels == 0] = -100
 labels[:, 0] = -100
 assert labels.tolist() == [[-100, 6, 7, -100, -100], [-100, 9, 1, 2, -100]] and (labels != -100).sum().item() == 5
 assert ids.masked_fill(ids > 6, 1).tolist() == [[5, 6, 1, 0, 0], [1, 1, 1, 2, 0]]
+for mask, value, words in (((ids > 6).cpu(), 0, "same device"), (ids > 6, torch.zeros(2, device=device).long(), "0-dim")):
+    try:
+        ids.clone().masked_fill_(mask, value)
+        raise AssertionError(f"masked_fill_ took what it refuses: {words}")
+    except RuntimeError as error:
+        assert words in str(error), error
 assert torch.where(ids == 0, -1, ids).min().item() == -1 and (ids & 1).sum().item() == 5 - 1
 assert ids.flip(1)[0].tolist() == [0, 0, 7, 6, 5] and torch.roll(ids, 1, 1)[1].tolist() == [0, 8, 9, 1, 2]
 assert ids.gather(1, (ids != 0).long().cumsum(1).argmax(1, keepdim=True)).view(-1).tolist() == [7, 2]

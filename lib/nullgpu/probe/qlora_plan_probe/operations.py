@@ -315,6 +315,12 @@ class Operations:
         operations that could stand in for it put a number on the device first, which a graph's capture forbids.)"""
         if mask.dtype is not torch.bool:
             raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+        if mask.device != tensor.device:
+            raise RuntimeError("expected self and mask to be on the same device, but got mask on "
+                               f"{mask.device} and self on {tensor.device}")
+        if isinstance(value, torch.Tensor) and value.dim():
+            raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                               f"{value.dim()} dimension(s).")
         mask.expand(tensor.shape)
         known = None
         if is_small(tensor):
