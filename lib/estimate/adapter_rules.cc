@@ -115,8 +115,11 @@ class Rules {
     const Mesh& mesh = job_.cluster.mesh;
     const bool shared = mesh.tp > 1 || mesh.cp > 1 || mesh.pp > 1 || mesh.ep > 1;
     const bool cuts = std::holds_alternative<Fsdp1>(plan_) || (zero && zero->stage == 3);
-    refuse_if(design_of(job_.model.family).embedding_scale != EmbeddingScale::none, code + "-scaled",
-              what + " is not planned yet where the model multiplies its embedding by a number", key, hint);
+    const bool by_itself = stack_.model(job_.model.family).embedding_scales_itself;
+    const bool scales = where_embedding_scales(job_.model.family, by_itself) == EmbeddingScale::by_module;
+    refuse_if(scales && !stack_.peft_scales_embeddings(), code + "-scaled",
+              what + " is planned from PEFT 0.18 on where the embedding multiplies what it gives by a number", key,
+              hint);
     refuse_if(cuts || shared, code + "-sharded", what + " is planned on single, ddp, fsdp2, zero1 and zero2 only", key,
               hint);
   }

@@ -39,7 +39,7 @@ Tensor Embedding::lookup(Context& ctx, const Tensor& indices) {
 }
 
 /// F.embedding(x, A.T) @ B.T: views of B are no leaves, so autocast casts them anew in every pass.
-Tensor Embedding::adapted(Context& ctx, const Tensor& indices, Tensor result) {
+Tensor Embedding::adapted(Context& ctx, const Tensor& indices, Tensor result, double own_scale) {
   const DType dtype = result.dtype();
   const Tensor inner = embedding(ctx, indices, transpose(ctx, adapter_->a->tensor, 0, 1));
   Tensor update;
@@ -48,6 +48,7 @@ Tensor Embedding::adapted(Context& ctx, const Tensor& indices, Tensor result) {
     const Tensor product = linear(ctx, inner, transpose(ctx, b, 0, 1));
     update = scale(ctx, product, adapter_->scaling);
   }
+  if (own_scale != 0) update = scale(ctx, update, own_scale);  // _get_embed_scale
   result = add(ctx, result, update);
   return to(ctx, result, dtype);
 }
@@ -71,7 +72,7 @@ Tensor Embedding::forward(Context& ctx, const Tensor& ids, EmbeddingOutput outpu
     if (output.scale != 0) out = scale(ctx, out, output.scale);
     const bool marks = adapter_ ? adapter_->hooked : !out.requires_grad();
     if (output.requires_grad && marks) set_requires_grad(out, true);
-    return adapter_ ? adapted(ctx, indices, std::move(out)) : out;
+    return adapter_ ? adapted(ctx, indices, std::move(out), output.scale) : out;
   });
 }
 

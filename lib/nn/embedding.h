@@ -60,7 +60,8 @@ class Embedding final : public Module {
   };
   Tensor lookup(Context& ctx, const Tensor& indices);
   /// What the adapter adds to a result.
-  Tensor adapted(Context& ctx, const Tensor& indices, Tensor result);
+  /// `own_scale`: of the module itself, which its update is multiplied by too; 0: none.
+  Tensor adapted(Context& ctx, const Tensor& indices, Tensor result, double own_scale);
 
   Parameter* weight_;
   double kept_scale_ = 0;  ///< 0: none

@@ -45,6 +45,8 @@ class StackProfile {
   bool peft_has_exclude_modules() const { return v_.peft >= Version{0, 14, 0}; }
   bool peft_has_lora_bias() const { return v_.peft >= Version{0, 14, 0}; }
   bool peft_has_trainable_tokens() const { return v_.peft >= Version{0, 15, 0}; }
+  /// What adapters add to an embedding that scales itself is scaled too (tuners_utils.py, _get_embed_scale).
+  bool peft_scales_embeddings() const { return v_.peft >= Version{0, 18, 0}; }
   bool peft_has_target_parameters() const { return v_.peft >= Version{0, 17, 0}; }
   /// What is in modules_to_save is never a target (tuners_utils.py, check_target_module_exists, 0.16 on).
   bool peft_spares_saved_modules() const { return v_.peft >= Version{0, 16, 0}; }

@@ -53,6 +53,11 @@ TEST_CASE("estimate/adapter_rules: what lies beside the embedding, on plans that
   JobSpec tied = with({.target_modules = {"q_proj"}, .trainable_token_indices = {1}});
   tied.model.tie_word_embeddings = true;
   CHECK(codes(tied, Fsdp2{}) == Codes{"tokens-shared"});
+  JobSpec scaled = with({.target_modules = {"q_proj", "embed_tokens"}});
+  scaled.model.family = Family::gemma3_text;
+  CHECK(codes(scaled).empty());
+  scaled.stack.peft = {0, 17, 1};
+  CHECK(codes(scaled).size() == 1);
 }
 
 // Seen with torch 2.8.0 and 2.14.1.

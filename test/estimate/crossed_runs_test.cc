@@ -130,6 +130,20 @@ TEST_CASE("estimate/crossed_runs: trained biases and other optimizers under ZeRO
   CHECK(figures(job, kZero3) == Figures{1664285193, 1142048061});
 }
 
+TEST_CASE("estimate/crossed_runs: what lies beside an embedding that scales itself") {
+  JobSpec job = two_layers(1);
+  ModelSpec& model = job.model = ModelSpec{};
+  model.family = Family::gemma3_text, model.tie_word_embeddings = true, model.checkpoint_dtype = DType::bfloat16;
+  model.hidden_size = 1152, model.intermediate_size = 6912, model.num_hidden_layers = 2, model.vocab_size = 32003;
+  model.num_attention_heads = 4, model.num_key_value_heads = 1, model.head_dim = 256;
+  model.max_position_embeddings = 32768, model.sliding_window = 512, model.sliding_window_pattern = 6;
+  job.training.gradient_checkpointing = GradientCheckpointing::none;
+  job.adapter = AdapterSpec{.r = 4, .target_modules = {"q_proj", "embed_tokens"}};
+  CHECK(figures(job, Single{}).peak == 269012882);
+  job.adapter = AdapterSpec{.r = 4, .target_modules = {"q_proj"}, .trainable_token_indices = {3, 7}};
+  CHECK(figures(job, Single{}).peak == 374237692);
+}
+
 TEST_CASE("estimate/crossed_runs: what lies beside the embedding under FSDP2") {
   CHECK(figures(with_adapter(two_layers(3), {}, {"q_proj", "embed_tokens"}), Fsdp2{}) ==
         Figures{1577697746, 278237088});
