@@ -10,6 +10,7 @@
 #include "memory/host_memory.h"
 #include "memory/timeline.h"
 #include "model/build.h"
+#include "model/element_counts.h"
 #include "plan/job_spec.h"
 #include "step/trainer.h"
 #include "tensor/device.h"

@@ -7,6 +7,7 @@
 #include "model/check_adapted.h"
 #include "model/family_design.h"
 #include "model/target_matching.h"
+#include "model/trained.h"
 #include "nn/listed_experts.h"
 #include "nn/looped_moe.h"
 #include "nn/lora_linear.h"
@@ -109,21 +110,13 @@ class Builder {
     if (behaviour.has_masking_utils) return behaviour.broadcasts_masks ? MaskMaker::broadcast : MaskMaker::mapped;
     return design_.decoder.windowed_masks ? MaskMaker::windowed : MaskMaker::triangular;
   }
-  RopeScaling rope_scaling() const {
-    RopeScaling scaling = spec_.rope_scaling;
-    if (spec_.rope == RopeKind::longrope) {
-      scaling.rope_type = RopeStretch::longrope;
-      scaling.original_max_position_embeddings = spec_.original_max_position_embeddings;
-    }
-    return scaling;
-  }
   /// Layers that slide stretch no frequencies; Gemma 3's have a base of their own.
   std::unique_ptr<RotaryEmbedding> rotary(std::string name, bool slides = false) const {
     const bool has_own_base = slides && spec_.family == Family::gemma3_text;
     const RotaryShape shape{.width = rotary_width(spec_),
                             .positions = spec_.max_position_embeddings,
                             .theta = has_own_base ? spec_.factors.rope_local_base_freq : spec_.rope_theta,
-                            .scaling = slides ? RopeScaling{} : rope_scaling()};
+                            .scaling = slides ? RopeScaling{} : rope_scaling_of(spec_)};
     return std::make_unique<RotaryEmbedding>(std::move(name), shape, rotary_style(), options_.model_behaviour);
   }
 
@@ -280,35 +273,37 @@ class Builder {
 
   /// Every rank has all of it, and of its gate.
   SharedExpert shared_expert(const std::string& block) {
-    const std::int64_t h = spec_.hidden_size, i = spec_.experts->shared_expert_intermediate_size;
-    if (i == 0) return {};
+    const std::int64_t width = spec_.experts->shared_expert_intermediate_size;
+    if (width == 0) return {};
     const std::string name = block + ".shared_expert";
-    MlpProjections p;
-    p.gate = linear(name + ".gate_proj", h, i, false, TpStyle::none);
-    p.up = linear(name + ".up_proj", h, i, false, TpStyle::none);
-    p.down = linear(name + ".down_proj", i, h, false, TpStyle::none);
     SharedExpert shared;
-    shared.mlp = std::make_unique<GatedMlp>(name, design_.activation, std::move(p), false);
-    shared.gate = linear(block + ".shared_expert_gate", h, 1, false, TpStyle::none);
+    auto projections = of_expert(name, {.gate = "gate_proj", .up = "up_proj", .down = "down_proj"}, width);
+    shared.mlp = std::make_unique<GatedMlp>(name, design_.activation, std::move(projections), false);
+    shared.gate = linear(block + ".shared_expert_gate", spec_.hidden_size, 1, false, TpStyle::none);
     return shared;
+  }
+  MlpProjections of_expert(const std::string& expert, const ExpertNames& names, std::int64_t width) {
+    const auto projection = [&](std::string_view leaf, std::int64_t in, std::int64_t out) {
+      return linear(expert + "." + std::string(leaf), in, out, false, TpStyle::none);
+    };
+    const std::int64_t h = spec_.hidden_size;
+    MlpProjections p;
+    p.gate = projection(names.gate, h, width), p.up = projection(names.up, h, width);
+    p.down = projection(names.down, width, h);
+    p.down_before_up = names.gate == "w1";  // w1, w2, w3
+    return p;
   }
 
   /// The names of transformers 4.
   std::unique_ptr<FeedForward> listed_moe(const std::string& prefix) {
     const ExpertNames& names = design_.experts;
     const std::string name = prefix + "." + std::string(names.block);
-    const std::int64_t h = spec_.hidden_size, i = spec_.experts->intermediate_size;
-    auto gate = linear(name + ".gate", h, spec_.experts->num_experts, false, TpStyle::none);
+    auto gate = linear(name + ".gate", spec_.hidden_size, spec_.experts->num_experts, false, TpStyle::none);
     std::vector<std::unique_ptr<GatedMlp>> experts;
     for (std::int64_t e = 0; e < spec_.experts->num_experts; ++e) {
       const std::string expert = name + ".experts." + std::to_string(e);
-      const auto projection = [&](std::string_view leaf, std::int64_t in, std::int64_t out) {
-        return linear(expert + "." + std::string(leaf), in, out, false, TpStyle::none);
-      };
-      MlpProjections p;
-      p.gate = projection(names.gate, h, i), p.up = projection(names.up, h, i), p.down = projection(names.down, i, h);
-      p.down_before_up = names.down < names.up;  // w1, w2, w3
-      experts.push_back(std::make_unique<GatedMlp>(expert, Activation::silu, std::move(p), false));
+      auto projections = of_expert(expert, names, spec_.experts->intermediate_size);
+      experts.push_back(std::make_unique<GatedMlp>(expert, Activation::silu, std::move(projections), false));
     }
     const ListedHabits habits{.looks_up = options_.model_behaviour.looks_up_experts, .leaf = design_.leaf_under_zero3};
     return std::make_unique<ListedMoe>(name, router_shape(), std::move(gate), std::move(experts), shared_expert(name),
@@ -386,25 +381,6 @@ class Builder {
   AdaptedParts adapted_;
 };
 
-/// `bias` names base biases: all, or those of layers that have an adapter (_mark_only_adapters_as_trainable).
-bool is_trained(const AdapterSpec& adapter, const Parameter& parameter, const AdapterBehaviour& behaviour) {
-  switch (parameter.role) {
-    case ParamRole::lora_a:
-    case ParamRole::lora_b:
-    case ParamRole::lora_bias:
-    case ParamRole::dora_magnitude:
-    case ParamRole::modules_to_save:
-    case ParamRole::trainable_tokens:
-      return true;
-    case ParamRole::bias:
-      return (adapter.bias == AdapterBias::all &&
-              (behaviour.trains_bare_biases || parameter.name.ends_with(".bias"))) ||
-             (adapter.bias == AdapterBias::lora_only && parameter.name.ends_with(".base_layer.bias"));
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 Result<std::unique_ptr<CausalLm>> build_model(const ModelSpec& spec, const BuildOptions& options) {
@@ -418,16 +394,6 @@ Result<std::unique_ptr<CausalLm>> build_model(const ModelSpec& spec, const Build
       parameter->trainable = is_trained(*options.adapter, *parameter, options.adapter_behaviour);
     }
   return model;
-}
-
-ElementCounts count_elements(CausalLm& model) {
-  ElementCounts counts;
-  for (const Parameter* parameter : model.parameters()) {
-    const auto numel = static_cast<std::uint64_t>(parameter->numel());
-    counts.total += numel;
-    if (parameter->trainable) counts.trainable += numel;
-  }
-  return counts;
 }
 
 }  // namespace qlp

@@ -28,11 +28,4 @@ struct BuildOptions {
 /// Errors: adapter names that match no module.
 Result<std::unique_ptr<CausalLm>> build_model(const ModelSpec& spec, const BuildOptions& options);
 
-/// Trained and all elements, adapters included; a tied weight counts once.
-struct ElementCounts {
-  std::uint64_t total = 0;
-  std::uint64_t trainable = 0;
-};
-ElementCounts count_elements(CausalLm& model);
-
 }  // namespace qlp

@@ -174,6 +174,14 @@ EmbeddingScale where_embedding_scales(Family family, bool by_itself) {
   return by_itself && where == EmbeddingScale::after_rotary ? EmbeddingScale::by_module : where;
 }
 
+RopeScaling rope_scaling_of(const ModelSpec& spec) {
+  RopeScaling scaling = spec.rope_scaling;
+  if (spec.rope != RopeKind::longrope) return scaling;
+  scaling.rope_type = RopeStretch::longrope;
+  scaling.original_max_position_embeddings = spec.original_max_position_embeddings;
+  return scaling;
+}
+
 std::int64_t rotary_width(const ModelSpec& spec) {
   return static_cast<std::int64_t>(static_cast<double>(spec.head_dim) * spec.partial_rotary_factor);
 }

@@ -82,6 +82,9 @@ const FamilyDesign& design_of(Family family);
 /// Where the embedding is scaled; `by_itself`: by a version whose Gemma 2 does so in the module.
 EmbeddingScale where_embedding_scales(Family family, bool by_itself);
 
+/// longrope's words about the model, where it has them, in one place with the rest.
+RopeScaling rope_scaling_of(const ModelSpec& spec);
+
 /// How many numbers of a head are turned.
 std::int64_t rotary_width(const ModelSpec& spec);
 
