@@ -39,15 +39,6 @@ struct AllReduceGradientInPlace final : Node {
   }
 };
 
-struct PassBackward final : Node {
-  using Node::Node;
-  Grads backward(Context&, Grads& grads) override {
-    Grads out;
-    out.push_back(grads[0]);
-    return out;
-  }
-};
-
 /// Shard._to_replicate_tensor of torch/distributed/tensor/placement_types.py: parts are gathered behind each other, and
 /// joined if that is not how they lie.
 Tensor joined(Context& ctx, const Tensor& part, int dim, const RankGroup& group) {

@@ -11,15 +11,6 @@ namespace qlp {
 namespace {
 
 /// Gradients pass unchanged to every operand.
-struct PassBackward final : Node {
-  using Node::Node;
-  Grads backward(Context&, Grads& grads) override {
-    Grads out;
-    for (const Edge& edge : edges()) out.push_back(edge.node ? grads[0] : Tensor());
-    return out;
-  }
-};
-
 Tensor product(Context& ctx, const Tensor& a, const Tensor& b) {
   Tensor out = empty_for(ctx, a, b, promote(a, b), Op::mul);
   compute(ctx, Binary::mul, out, a, b);

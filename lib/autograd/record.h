@@ -15,6 +15,16 @@ Ref<N> record(Context& ctx, const Operands&... operands) {
   return node;
 }
 
+/// Hands the gradient on to each operand as it is; the engine sums where it was widened.
+struct PassBackward final : Node {
+  using Node::Node;
+  Grads backward(Context&, Grads& grads) override {
+    Grads out;
+    for (const Edge& edge : edges()) out.push_back(edge.node ? grads[0] : Tensor());
+    return out;
+  }
+};
+
 /// Gradients that a kernel makes in any case go where nobody wants them.
 inline void drop_unwanted(const Node& node, Grads& grads) {
   for (std::size_t i = 0; i < grads.size(); ++i)

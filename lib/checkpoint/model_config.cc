@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/rope_json.h"
 #include "config/family_table.h"
 #include "config/json_parser.h"
 #include "config/model_reader.h"
@@ -45,18 +46,7 @@ void set_rope(Json& out, const ModelSpec& spec) {
     out["original_max_position_embeddings"] = *spec.original_max_position_embeddings;
   const RopeScaling& s = spec.rope_scaling;
   if (spec.rope != RopeKind::longrope) {
-    if (s.rope_type == RopeStretch::none) return;
-    Json& scaling = out["rope_scaling"] = {{"rope_type", name_of(s.rope_type)}, {"factor", s.factor}};
-    if (s.rope_type == RopeStretch::llama3)
-      scaling["low_freq_factor"] = s.low_freq_factor, scaling["high_freq_factor"] = s.high_freq_factor;
-    if (s.rope_type == RopeStretch::yarn) {
-      scaling["beta_fast"] = s.beta_fast, scaling["beta_slow"] = s.beta_slow, scaling["truncate"] = s.truncate;
-      if (s.mscale) scaling["mscale"] = *s.mscale;
-      if (s.mscale_all_dim) scaling["mscale_all_dim"] = *s.mscale_all_dim;
-      if (s.attention_factor) scaling["attention_factor"] = *s.attention_factor;
-    }
-    if (s.original_max_position_embeddings)
-      scaling["original_max_position_embeddings"] = *s.original_max_position_embeddings;
+    if (s.rope_type != RopeStretch::none) out["rope_scaling"] = rope_scaling_json(s);
     return;
   }
   const std::vector<double> ones(static_cast<std::size_t>(rotary_width(spec) / 2), 1.0);

@@ -52,6 +52,12 @@ std::string numbers_text(const std::vector<std::int64_t>& numbers) {
   return "[" + text + "]";
 }
 
+/// Names of layers as PEFT and the Trainer take them.
+std::string targets_text(bool all_linear, const std::string& pattern, const std::vector<std::string>& names) {
+  if (!pattern.empty()) return yaml_text(pattern);
+  return all_linear && names.empty() ? "all-linear" : yaml_list(names);
+}
+
 std::string model_text(const JobSpec& job) {
   const auto& m = job.model;
   Lines lines("model");
@@ -125,9 +131,7 @@ std::string adapter_text(const AdapterSpec& a) {
   lines.add("lora_dropout", a.lora_dropout);
   lines.add("use_dora", a.use_dora);
   lines.add("use_rslora", a.use_rslora);
-  lines.raw("target_modules", !a.target_pattern.empty()                  ? yaml_text(a.target_pattern)
-                              : a.all_linear && a.target_modules.empty() ? "all-linear"
-                                                                         : yaml_list(a.target_modules));
+  lines.raw("target_modules", targets_text(a.all_linear, a.target_pattern, a.target_modules));
   if (!a.exclude_pattern.empty()) lines.raw("exclude_modules", yaml_text(a.exclude_pattern));
   if (!a.exclude_modules.empty()) lines.raw("exclude_modules", yaml_list(a.exclude_modules));
   if (!a.layers_to_transform.empty()) lines.raw("layers_to_transform", numbers_text(a.layers_to_transform));
@@ -170,10 +174,8 @@ std::string training_text(const TrainingSpec& t) {
   lines.raw("mixed_precision", t.bf16 ? "bf16" : t.fp16 ? "fp16" : "\"no\"");
   lines.add("tf32", t.tf32);
   lines.raw("optimizer", t.optimizer.name);
-  if (t.optim_targets)
-    lines.raw("optim_target_modules", t.optim_targets->all_linear         ? "all-linear"
-                                      : !t.optim_targets->pattern.empty() ? yaml_text(t.optim_targets->pattern)
-                                                                          : yaml_list(t.optim_targets->modules));
+  if (const auto& targets = t.optim_targets)
+    lines.raw("optim_target_modules", targets_text(targets->all_linear, targets->pattern, targets->modules));
   if (const auto* apollo = std::get_if<Apollo>(&t.optimizer.kind))
     lines.raw("optim_args", "{rank: " + text_of(apollo->rank) + ", scale_type: " + text_of(apollo->scale_type) +
                                 ", proj_type: " + text_of(apollo->proj_type) + ", update_proj_gap: " +

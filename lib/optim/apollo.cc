@@ -113,7 +113,7 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
     }
     if (wide) return projection;
     const Scoped kept(ctx.category, Category::optimizer_state);
-    const Tensor narrow = empty(ctx, shape, grad.dtype(), Op::optimizer_state);
+    Tensor narrow = empty(ctx, shape, grad.dtype(), Op::optimizer_state);
     copy_into(ctx, narrow, projection);
     return narrow;
   }

@@ -7,6 +7,7 @@
 #include "quant/bias_gradient.h"
 #include "quant/replace_data.h"
 #include "tensor/arithmetic.h"
+#include "tensor/cast.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
@@ -17,13 +18,6 @@ namespace {
 
 constexpr double kMost = 127;         // of an int8 in use
 constexpr std::int64_t kAligned = 4;  // what cuBLASLt asks of the inner dimension (backends/cuda/ops.py)
-
-Tensor cast(Context& ctx, const Tensor& tensor, DType dtype) {
-  if (tensor.dtype() == dtype) return tensor;
-  Tensor out = empty_like(ctx, tensor, dtype, Op::to_copy);
-  copy_into(ctx, out, tensor);
-  return out;
-}
 
 /// MatMul8bitLt.backward: the weight in the dtype of the input, scaled in place.
 struct MatMul8bitLtBackward final : Node {

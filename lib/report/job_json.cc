@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/rope_json.h"
 #include "plan/job_names.h"
 #include "report/format.h"
 
@@ -15,19 +16,10 @@ void put(Json& object, const char* key, const std::optional<T>& value) {
   if (value) object[key] = *value;
 }
 
-/// What the type reads and what was given.
-Json rope_scaling_json(const ModelSpec& model) {
+Json rope_json(const ModelSpec& model) {
   const RopeScaling& scaling = model.rope_scaling;
-  const bool longrope = model.rope == RopeKind::longrope;
-  Json out{{"rope_type", name_of(longrope ? RopeStretch::longrope : scaling.rope_type)}};
-  if (!longrope) out["factor"] = scaling.factor;
-  put(out, "original_max_position_embeddings", scaling.original_max_position_embeddings);
-  if (scaling.rope_type == RopeStretch::llama3)
-    out.update({{"low_freq_factor", scaling.low_freq_factor}, {"high_freq_factor", scaling.high_freq_factor}});
-  if (scaling.rope_type == RopeStretch::yarn)
-    out.update({{"beta_fast", scaling.beta_fast}, {"beta_slow", scaling.beta_slow}, {"truncate", scaling.truncate}});
-  put(out, "mscale", scaling.mscale);
-  put(out, "mscale_all_dim", scaling.mscale_all_dim);
+  if (model.rope != RopeKind::longrope) return rope_scaling_json(scaling);
+  Json out{{"rope_type", name_of(RopeStretch::longrope)}};
   put(out, "attention_factor", scaling.attention_factor);
   if (!scaling.short_factor.empty()) out["short_factor"] = scaling.short_factor;
   if (!scaling.long_factor.empty()) out["long_factor"] = scaling.long_factor;
@@ -74,7 +66,7 @@ Json model_json(const JobSpec& job) {
   out["partial_rotary_factor"] = model.partial_rotary_factor;
   out["rms_norm_eps"] = model.rms_norm_eps;
   out["rope_theta"] = model.rope_theta;
-  if (model.rope_scaling != RopeScaling{}) out["rope_scaling"] = rope_scaling_json(model);
+  if (model.rope_scaling != RopeScaling{}) out["rope_scaling"] = rope_json(model);
   put(out, "query_pre_attn_scalar", model.query_pre_attn_scalar);
   for (const auto& [key, member, of_class] : factors_of(model.family)) out[key] = model.factors.*member;
   if (model.checkpoint_dtype) out["checkpoint_dtype"] = name_of(*model.checkpoint_dtype);
@@ -94,6 +86,12 @@ Json quantization_json(const QuantizationSpec& quantization) {
   return out;
 }
 
+/// Names of layers as PEFT and the Trainer take them.
+Json targets_json(bool all_linear, const std::string& pattern, const std::vector<std::string>& names) {
+  if (!pattern.empty()) return pattern;
+  return all_linear && names.empty() ? Json("all-linear") : Json(names);
+}
+
 Json adapter_json(const AdapterSpec& adapter) {
   Json out{{"type", "lora"},
            {"r", adapter.r},
@@ -101,13 +99,7 @@ Json adapter_json(const AdapterSpec& adapter) {
            {"lora_dropout", adapter.lora_dropout},
            {"use_dora", adapter.use_dora},
            {"use_rslora", adapter.use_rslora}};
-  if (adapter.all_linear && adapter.target_modules.empty()) {
-    out["target_modules"] = "all-linear";
-  } else if (!adapter.target_pattern.empty()) {
-    out["target_modules"] = adapter.target_pattern;
-  } else {
-    out["target_modules"] = adapter.target_modules;
-  }
+  out["target_modules"] = targets_json(adapter.all_linear, adapter.target_pattern, adapter.target_modules);
   if (!adapter.exclude_pattern.empty()) out["exclude_modules"] = adapter.exclude_pattern;
   if (!adapter.exclude_modules.empty()) out["exclude_modules"] = adapter.exclude_modules;
   if (!adapter.layers_to_transform.empty()) out["layers_to_transform"] = adapter.layers_to_transform;
@@ -153,12 +145,8 @@ Json training_json(const TrainingSpec& training) {
            {"attn_implementation", name_of(training.attention)},
            {"loss", name_of(training.loss)},
            {"num_steps", training.num_steps}};
-  if (const auto& targets = training.optim_targets; targets && targets->all_linear)
-    out["optim_target_modules"] = "all-linear";
-  else if (targets && !targets->pattern.empty())
-    out["optim_target_modules"] = targets->pattern;
-  else if (targets)
-    out["optim_target_modules"] = targets->modules;
+  if (const auto& targets = training.optim_targets)
+    out["optim_target_modules"] = targets_json(targets->all_linear, targets->pattern, targets->modules);
   if (const auto* apollo = std::get_if<Apollo>(&training.optimizer.kind))
     out["optim_args"] = {{"rank", apollo->rank},
                          {"scale_type", name_of(apollo->scale_type)},

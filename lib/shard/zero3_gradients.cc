@@ -5,6 +5,7 @@
 
 #include "base/rounding.h"
 #include "shard/zero3_norm.h"
+#include "tensor/cast.h"
 #include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
@@ -12,17 +13,6 @@
 #include "tensor/wait_stream.h"
 
 namespace qlp {
-namespace {
-
-/// The tensor itself where it is in that dtype.
-Tensor cast(Context& ctx, const Tensor& tensor, DType dtype) {
-  if (tensor.dtype() == dtype) return tensor;
-  const Tensor copy = empty_like(ctx, tensor, dtype, Op::to_copy);
-  copy_into(ctx, copy, tensor);
-  return copy;
-}
-
-}  // namespace
 
 Zero3Gradients::Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3Param*>>& groups,
                                const std::vector<Tensor>& masters, const Zero3Options& options)

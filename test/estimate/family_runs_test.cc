@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "estimate/dry_run.h"
+#include "estimate/requested_peak.h"
 #include "estimate/small_jobs.h"
 
 namespace qlp {
@@ -87,15 +87,6 @@ JobSpec job_of(Family family, const std::string& what) {
   return job;
 }
 
-std::uint64_t peak(const JobSpec& job) {
-  const auto run = dry_run(job, Single{}, 0);
-  REQUIRE(run);
-  std::uint64_t most = 0;
-  for (const Phase& phase : run->timeline.phases())
-    if (phase.name.starts_with("micro") || phase.name.starts_with("step")) most = std::max(most, phase.requested.bytes);
-  return most;
-}
-
 constexpr StackVersions k4571{{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
 constexpr StackVersions k5240{{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}};
 
@@ -147,9 +138,9 @@ TEST_CASE("estimate/family_runs: peaks of training are those of the libraries") 
     CAPTURE(what);
     JobSpec job = job_of(family, what);
     job.stack = k4571;
-    if (in_4) CHECK(peak(job) == in_4);
+    if (in_4) CHECK(test::requested_peak(job) == in_4);
     job.stack = k5240;
-    if (in_5) CHECK(peak(job) == in_5);
+    if (in_5) CHECK(test::requested_peak(job) == in_5);
   }
 }
 

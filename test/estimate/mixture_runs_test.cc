@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "estimate/dry_run.h"
+#include "estimate/requested_peak.h"
 #include "estimate/small_jobs.h"
 
 namespace qlp {
@@ -62,15 +62,6 @@ JobSpec job_of(const Run& run) {
   return job;
 }
 
-std::uint64_t peak(const JobSpec& job) {
-  const auto run = dry_run(job, Single{}, 0);
-  REQUIRE(run);
-  std::uint64_t most = 0;
-  for (const Phase& phase : run->timeline.phases())
-    if (phase.name.starts_with("micro") || phase.name.starts_with("step")) most = std::max(most, phase.requested.bytes);
-  return most;
-}
-
 }  // namespace
 
 TEST_CASE("estimate/mixture_runs: peaks of training are those of the libraries") {
@@ -100,7 +91,7 @@ TEST_CASE("estimate/mixture_runs: peaks of training are those of the libraries")
         .peak = 1002711748}}) {
     CAPTURE(static_cast<int>(run.family));
     CAPTURE(run.peak);
-    CHECK(peak(job_of(run)) == run.peak);
+    CHECK(test::requested_peak(job_of(run)) == run.peak);
   }
 }
 
@@ -119,7 +110,7 @@ TEST_CASE("estimate/mixture_runs: experts that run one by one, as the libraries 
     JobSpec job = job_of(run);
     job.training.num_steps = 2;
     job.stack = {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
-    CHECK(peak(job) == run.peak);
+    CHECK(test::requested_peak(job) == run.peak);
   }
 }
 
