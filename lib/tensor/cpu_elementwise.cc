@@ -30,21 +30,22 @@ double silu_slope(double x) {
   return s * (1 + x * (1 - s));
 }
 
+/// Chunk by chunk in double, as the dtypes of operands and result would make too many loops.
 template <class F>
 void apply(const Array& out, const Array& x, F&& f) {
   const std::array<const Array*, 2> arrays{&out, &x};
   const Rows<2> rows = rows_of(arrays);
-  with_reader(x.dtype, [&](auto&& read) {
-    with_writer(out.dtype, [&](auto&& write) {
-      for_each_row(arrays, rows, [&](const auto& at) {
-        for (std::int64_t i = 0; i < rows.length; ++i)
-          write(at[0] + i * rows.inner[0], f(static_cast<double>(read(at[1] + i * rows.inner[1]))));
-      });
-    });
+  std::array<double, kChunk> a;
+  for_each_row(arrays, rows, [&](const auto& at) {
+    for (std::int64_t start = 0; start < rows.length; start += kChunk) {
+      const std::int64_t n = std::min(kChunk, rows.length - start);
+      load_row(a.data(), at[1] + start * rows.inner[1], x.dtype, rows.inner[1], n);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) a[i] = f(a[i]);
+      store_row(at[0] + start * rows.inner[0], out.dtype, rows.inner[0], a.data(), n);
+    }
   });
 }
 
-/// Chunk by chunk, as the dtypes of two operands and a result would make too many loops.
 template <class F>
 void apply(const Array& out, const Array& x, const Array& y, F&& f) {
   const std::array<const Array*, 3> arrays{&out, &x, &y};
