@@ -10,17 +10,23 @@ namespace qlp {
 
 Diagnostics check_family(const JobSpec& job, const StackProfile& stack) {
   const ModelSpec& model = job.model;
+  const LookedAt looked_at = design_of(model.family).looked_at;
   Diagnostics found;
   if (!stack.knows(model.family))
     found.push_back(
         refusal("family-not-in-stack",
                 "this transformers does not recognize the architecture " + std::string(name_of(model.family)),
                 "stack.transformers", to_string(StackProfile::first_with(model.family)) + " or newer"));
-  else if (!design_of(model.family).looked_at_before_4_53 && !stack.has_masking_utils())
+  else if (!stack.has_masking_utils() && looked_at == LookedAt::from_4_53)
     found.push_back(refusal("family-in-old-stack",
                             "how this transformers writes " + std::string(name_of(model.family)) +
                                 ", whose masks each model made by itself, was not looked at",
                             "stack.transformers", "4.53 or newer"));
+  else if (!stack.has_attention_functions() && looked_at == LookedAt::from_4_48)
+    found.push_back(refusal("family-in-old-stack",
+                            "how this transformers writes " + std::string(name_of(model.family)) +
+                                ", whose attention is a class for each kernel, was not looked at",
+                            "stack.transformers", "4.48 or newer"));
   else if (model.family == Family::gpt_oss &&
            (job.dtype == DType::float16 || (job.quantization && stack.keeps_norms_beside_4bit())))
     found.push_back(refusal("norms-in-float32",

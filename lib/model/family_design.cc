@@ -17,21 +17,21 @@ constexpr ExpertNames kListedExperts{.block = "mlp", .gate = "gate_proj", .up = 
 constexpr DecoderHabits kGemmaDecoder{
     .caches_in_training = false, .returns_tuples = true, .masks_by_layer_type = true, .makes_every_mask = true};
 
-constexpr FamilyDesign kLlama{.liger_known = true, .looked_at_before_4_53 = true};
+constexpr FamilyDesign kLlama{.liger_known = true, .looked_at = LookedAt::always};
 constexpr FamilyDesign kMistral{
-    .decoder = {.windowed_masks = true}, .liger_known = true, .looked_at_before_4_53 = true};
+    .decoder = {.windowed_masks = true}, .liger_known = true, .looked_at = LookedAt::always};
 constexpr FamilyDesign kQwen2{
-    .decoder = {.masks_by_layer_type = true}, .liger_known = true, .looked_at_before_4_53 = true};
+    .decoder = {.masks_by_layer_type = true}, .liger_known = true, .looked_at = LookedAt::always};
 constexpr FamilyDesign kQwen3{.head_norm = HeadNorm::each,
                               .decoder = {.masks_by_layer_type = true},
                               .liger_known = true,
-                              .looked_at_before_4_53 = true};
+                              .looked_at = LookedAt::always};
 constexpr FamilyDesign kOlmo2{.norms = kAfter,
                               .norm = NormKind::olmo2,
                               .head_norm = HeadNorm::joined,
                               .rotary_in_float = true,
                               .liger_known = true,
-                              .looked_at_before_4_53 = true};
+                              .looked_at = LookedAt::always};
 constexpr FamilyDesign kOlmo3{.norms = kAfter,
                               .norm = NormKind::olmo2,
                               .head_norm = HeadNorm::joined,
@@ -43,14 +43,14 @@ constexpr FamilyDesign kPhi3{.joins_qkv = true,
                              .joins_rotary_rest = true,
                              .decoder = {.windowed_masks = true},
                              .liger_known = true,
-                             .looked_at_before_4_53 = true};
+                             .looked_at = LookedAt::always};
 constexpr FamilyDesign kGemma2{.norms = kAround,
                                .norm = NormKind::gemma,
                                .activation = Activation::gelu,
                                .embedding_scale = EmbeddingScale::after_rotary,
                                .decoder = kGemmaDecoder,
                                .liger_known = true,
-                               .looked_at_before_4_53 = true};
+                               .looked_at = LookedAt::always};
 constexpr FamilyDesign kGemma3{.norms = kAround,
                                .norm = NormKind::gemma,
                                .head_norm = HeadNorm::each_at_last,
@@ -61,10 +61,13 @@ constexpr FamilyDesign kGemma3{.norms = kAround,
 constexpr FamilyDesign kGranite{.embedding_scale = EmbeddingScale::at_once,
                                 .scales_residual = true,
                                 .scales_logits = true,
-                                .decoder = {.returns_tuples = true}};
+                                .decoder = {.returns_tuples = true},
+                                .looked_at = LookedAt::always};
 constexpr FamilyDesign kSmolLm3{.decoder = {.masks_by_layer_type = true}};
-constexpr FamilyDesign kGlm{
-    .joins_gate_up = true, .rotary_pairs = RotaryPairs::neighbours_of_halves, .joins_rotary_rest = true};
+constexpr FamilyDesign kGlm{.joins_gate_up = true,
+                            .rotary_pairs = RotaryPairs::neighbours_of_halves,
+                            .joins_rotary_rest = true,
+                            .looked_at = LookedAt::from_4_48};
 constexpr FamilyDesign kGlm4{.norms = kAroundGlm4,
                              .joins_gate_up = true,
                              .rotary_pairs = RotaryPairs::neighbours_of_halves,
@@ -77,7 +80,8 @@ constexpr FamilyDesign kCohere{.norms = kBeforeBoth,
                                .rotary_pairs = RotaryPairs::neighbours,
                                .turns_in_float = true,
                                .parallel = true,
-                               .scales_logits = true};
+                               .scales_logits = true,
+                               .looked_at = LookedAt::from_4_48};
 constexpr FamilyDesign kCohere2{
     .norms = kBeforeBoth,
     .norm = NormKind::cohere,
@@ -89,7 +93,7 @@ constexpr FamilyDesign kCohere2{
     .decoder = {.caches_in_training = false, .masks_by_layer_type = true, .makes_every_mask = true}};
 constexpr FamilyDesign kMinistral{.decoder = {.masks_by_layer_type = true, .makes_every_mask = true}};
 constexpr FamilyDesign kMixtral{.decoder = {.windowed_masks = true},
-                                .looked_at_before_4_53 = true,
+                                .looked_at = LookedAt::always,
                                 .experts = {.block = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"},
                                 .router_first = true,
                                 .leaf_under_zero3 = true};
@@ -115,7 +119,7 @@ constexpr FamilyDesign kGptOss{.norm = NormKind::olmo2,
                                .biased_stacks = true,
                                .attention_sinks = true};
 constexpr FamilyDesign kQwen3Moe{
-    .head_norm = HeadNorm::each, .looked_at_before_4_53 = true, .experts = kListedExperts, .leaf_under_zero3 = true};
+    .head_norm = HeadNorm::each, .looked_at = LookedAt::always, .experts = kListedExperts, .leaf_under_zero3 = true};
 
 }  // namespace
 

@@ -45,6 +45,10 @@ struct DecoderHabits {
   bool masks_empty_window = false;   ///< sliding masks are made where there is no window, too (5.0 on)
 };
 
+/// From which transformers on the way a family is written was looked at: since masks have a file of their own (4.53),
+/// since attention is a function (4.48), or from its beginning.
+enum class LookedAt : std::uint8_t { from_4_53, from_4_48, always };
+
 /// Source: models/<model_type>/modeling_<model_type>.py of transformers 4.57.1 and 5.24.0, which agree but for what
 /// nn/behaviour.h tells apart.
 struct FamilyDesign {
@@ -65,8 +69,8 @@ struct FamilyDesign {
   bool scales_residual = false;  ///< what attention and MLP add is multiplied by a number
   bool scales_logits = false;    ///< and so are the logits
   DecoderHabits decoder = {};
-  bool liger_known = false;            ///< which of its modules Liger replaces is planned
-  bool looked_at_before_4_53 = false;  ///< also as transformers wrote it before masking_utils.py
+  bool liger_known = false;  ///< which of its modules Liger replaces is planned
+  LookedAt looked_at = LookedAt::from_4_53;
   ExpertNames experts = {};
   bool router_first = false;  ///< ahead of the experts in the order of registration
   /// The experts are stacks in every version, turned, with biases and a gate of their own; their router, which has

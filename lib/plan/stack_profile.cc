@@ -105,8 +105,8 @@ ModelBehaviour StackProfile::model(Family family) const {
           .copies_into_cache = transformers >= Version{4, 56, 0},
           .layers_return_tuples = transformers < Version{4, 53, 0},
           .attention_rebinds = attention_classes,
-          .flash_repeats_heads =
-              attention_classes && family != Family::llama && family != Family::gemma2 && family != Family::olmoe,
+          .flash_repeats_heads = attention_classes && family != Family::llama && family != Family::gemma2 &&
+                                 family != Family::olmoe && family != Family::granite,
           .grouped_attention = !attention_classes && transformers >= Version{4, 52, 0} && v_.torch >= Version{2, 5, 0},
           .contiguous_attention = !attention_classes && transformers < Version{4, 53, 0},
           .attention = attention(),

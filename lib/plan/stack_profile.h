@@ -97,6 +97,8 @@ class StackProfile {
   bool adapts_expert_parameters() const { return v_.peft >= Version{0, 21, 0}; }
   /// masking_utils.py makes the masks. transformers 4.53.
   bool has_masking_utils() const { return v_.transformers >= Version{4, 53, 0}; }
+  /// AttentionInterface: one class of attention for all kernels. transformers 4.48, of most families.
+  bool has_attention_functions() const { return v_.transformers >= Version{4, 48, 0}; }
   /// Layers checkpoint themselves (GradientCheckpointingLayer), so FSDP1's wrapper stands outside of the region.
   /// transformers modeling_layers.py, 4.53.
   bool layers_checkpoint_themselves() const { return v_.transformers >= Version{4, 53, 0}; }

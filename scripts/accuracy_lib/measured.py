@@ -5,7 +5,7 @@ import re
 from .jobs import Job, Unexpressed
 
 LLAMA_70B = dict(hidden_size=8192, intermediate_size=28672, num_hidden_layers=80, num_attention_heads=64, num_key_value_heads=8)
-# name in the file -> (file in corpus/models, what differs from it)
+# name in the file -> (file in corpus/models, or a name of the program's own, and what differs from it)
 MODELS = {
     "mistralai/Mistral-7B-v0.1": ("mistral-7b-v0.3.json", dict(vocab_size=32000, sliding_window=4096, rope_theta=10000.0)),
     "mistral-community/Mistral-7B-v0.2": ("mistral-7b-v0.3.json", dict(vocab_size=32000)),
@@ -19,6 +19,7 @@ MODELS = {
     "meta-llama/Llama-3.2-3B": ("llama-3.2-3b.json", {}),
     "meta-llama/Llama-3.2-3B-Instruct": ("llama-3.2-3b.json", {}),
     "google/gemma-2-2b": ("gemma-2-2b.json", {}),
+    "ibm/PowerLM-3b": ("powerlm-3b", {}),
     "bigcode/gpt_bigcode-santacoder": ("santacoder-1b.json", {}),
 }
 # The program of the fms rows gives the model as many embeddings as its tokenizer has tokens, once that has a token for
@@ -72,10 +73,10 @@ def from_row(row, shared):
     if row["model"] not in MODELS:
         raise Unexpressed(f"no config of {row['model']} at hand")
     file, overrides = MODELS[row["model"]]
-    if fms:
+    if fms and row["model"] in FMS_TOKENS:
         overrides = overrides | {"vocab_size": FMS_TOKENS[row["model"]]}
-    sections = {"model": {"config": os.path.abspath(os.path.join(shared, "corpus", "models", file)),
-                          **({"overrides": overrides} if overrides else {}), "dtype": field(DTYPES, row, "param_dtype")}}
+    source = {"config": os.path.abspath(os.path.join(shared, "corpus", "models", file))} if file.endswith(".json") else {"name": file}
+    sections = {"model": {**source, **({"overrides": overrides} if overrides else {}), "dtype": field(DTYPES, row, "param_dtype")}}
     # TRL leaves it out where the weights are not on the GPU yet (sft_trainer.py, is_sharded_qlora).
     kbit = any(n.startswith("prepare_model_for_kbit_training") and "no lasting upcast" not in n for n in notes)
     if row["quant"] != "none":

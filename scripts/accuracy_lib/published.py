@@ -28,6 +28,8 @@ def record_of(row, shared):
 
 def case_of(sections):
     model, training, plan = sections["model"], sections["training"], sections["plans"][0]
+    if "config" not in model:
+        raise Unexpressed(f"no config.json of {model['name']} at hand")
     precision = training["mixed_precision"]
     if precision not in ("no", "bf16"):
         raise Unexpressed(f"mixed precision {precision} is no option of run_case.py")

@@ -68,6 +68,7 @@ TEST_CASE("config/model_catalogue: exact counts, as other people found them") {
   CHECK(parameters_of("glm-4-9b-0414") == 9400279040);
   CHECK(parameters_of("olmo3-7b") == 7298011136);
   CHECK(parameters_of("granite-3.3-2b") == 2533525504);
+  CHECK(parameters_of("powerlm-3b") == 3512017152);
   // Those of google/gemma-2b, CohereLabs/c4ai-command-r-v01 and CohereLabs/c4ai-command-r7b-12-2024.
   CHECK(parameters_of("gemma-2b") == 2506172416);
   CHECK(parameters_of("command-r-35b") == 34980831232);

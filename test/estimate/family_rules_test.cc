@@ -22,6 +22,10 @@ TEST_CASE("estimate/family_rules: a stack older than the model is refused") {
   CHECK(code(Family::gemma3_text, {4, 49, 0}) == "family-not-in-stack");
   CHECK(code(Family::gemma3_text, {4, 51, 0}) == "family-in-old-stack");
   CHECK(code(Family::gemma3_text, {4, 53, 0}).empty());
+  CHECK(code(Family::glm, {4, 47, 1}) == "family-in-old-stack");
+  CHECK(code(Family::glm, {4, 48, 1}).empty());
+  CHECK(code(Family::cohere, {4, 47, 1}) == "family-in-old-stack");
+  CHECK(code(Family::granite, {4, 45, 2}).empty());
 }
 
 // Phi-3.5 under transformers 4.48.1 on a null GPU; 4.48.3 moves the frequencies (modeling_phi3.py).
