@@ -63,6 +63,7 @@ class SelfAttention final : public Module {
   Tensor forward(Context& ctx, const Tensor& hidden, const LayerInputs& inputs, Tensor& weights);
   bool slides() const { return shape_.sliding; }
   std::int64_t window() const { return shape_.window; }
+  std::size_t layer() const { return layer_; }  ///< its place in the model
   AttentionProjections& projections() { return projections_; }
 
  private:

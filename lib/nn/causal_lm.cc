@@ -118,7 +118,8 @@ Tensor CausalLm::decode(Context& ctx, const Tensor& ids, const Tensor& num_items
   make_masks(ctx, embeds, inputs);
   const bool caches = options.checkpointing == Checkpointing::none && options.behaviour.fills_cache &&
                       (traits_.caches_in_training || !ctx.training);
-  if (caches) output.cache.resize(parts_.layers.size());
+  // By a layer's place in the whole model, of which a stage has a part.
+  if (caches && !parts_.layers.empty()) output.cache.resize(parts_.layers.back()->attention().layer() + 1);
   for (LayerInputs* kind : {&inputs.full, &inputs.sliding}) {
     kind->num_items = num_items, kind->labels = options.shifted_labels, kind->positions = positions;
     kind->cache = caches ? &output.cache : nullptr;

@@ -263,6 +263,19 @@ TEST_CASE("estimate/parallel_rules: stages hold the model together, and all of i
   }
 }
 
+TEST_CASE("estimate/parallel_rules: a stage of transformers 4 fills a cache for its own layers") {
+  JobSpec job = piped(2, 5, 4);
+  job.stack.transformers = {4, 57, 1};
+  job.training.gradient_checkpointing = GradientCheckpointing::none;
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    const auto run = dry_run(job, Single{}, rank);
+    REQUIRE(run);
+    CHECK(run->end.requested.current > 0);
+  }
+  job.cluster.world_size = 4;
+  CHECK(dry_run(job, Fsdp2{}, 3));
+}
+
 TEST_CASE("estimate/parallel_rules: a stage has as many microbatches in flight as there are stages from it on") {
   const JobSpec job = piped(5, 5, 8);
   std::vector<RankReport> ranks;
