@@ -59,8 +59,7 @@ Array as_bytes(const Tensor& tensor, std::int64_t start, std::int64_t bytes) {
 Tensor copy_in(Context& ctx, const std::vector<Fsdp2Param>& params, const std::vector<Tensor>& inputs,
                const Tensor& gathered, const RankGroup& group) {
   const std::int64_t numel = gathered.numel() / group.size;
-  const std::int64_t place = place_in(group, ctx.device.compute().communicator->rank());
-  Tensor own = gathered.flat(place * numel, numel);
+  Tensor own = gathered.flat(own_place(ctx, group) * numel, numel);
   Kernels& kernels = *ctx.kernels(gathered);
   std::size_t next = 0;
   std::int64_t at = 0, cast_at = 0;  // bytes of the buffer; elements of what is cast together
@@ -89,7 +88,7 @@ Tensor all_gather(Context& ctx, const std::vector<Fsdp2Param>& params, const Ran
   const std::vector<Tensor> inputs = gather_inputs(ctx, params);
   const FlatShard flat = flat_shard(params);
   Tensor gathered = empty(ctx, {flat.numel * group.size}, flat.dtype, Op::all_gather);
-  const bool computes = ctx.kernels(gathered) && ctx.device.compute().communicator;
+  const bool computes = ctx.kernels(gathered) && (group.size == 1 || ctx.device.compute().communicator);
   all_gather(ctx, group, gathered, computes ? copy_in(ctx, params, inputs, gathered, group) : gathered);
   return gathered;
 }

@@ -97,6 +97,17 @@ TEST_CASE("estimate/computed_plans: ZeRO-3 with a second copy within each node")
   check_equals_unsharded(job, plan, {});
 }
 
+// torch before 2.9 gathers from one rank too, where later ones copy.
+TEST_CASE("estimate/computed_plans: FSDP2 on one rank") {
+  JobSpec job = on_ranks(small_job(small_model(Family::llama)));
+  job.cluster.world_size = 1;
+  for (const Version torch : {Version{2, 8, 0}, Version{2, 14, 1}}) {
+    job.stack.torch = torch;
+    check_equals_unsharded(job, Fsdp2{}, kSixteenBits);
+    check_equals_unsharded(job, Fsdp2{.reshard_after_forward = false}, kSixteenBits);
+  }
+}
+
 TEST_CASE("estimate/computed_plans: QLoRA with its base whole, in parts or in floating storage") {
   JobSpec job = on_ranks(small_qlora_job(small_model(Family::llama)));
   check_equals_unsharded(job, Ddp{}, kSixteenBits);
