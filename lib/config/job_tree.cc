@@ -20,11 +20,14 @@ bool names_a_model(const TextNode& model) {
   return model.kind == NodeKind::map && (find(model, "config") || find(model, "name") || find(model, "hidden_size"));
 }
 
+/// What a model section says of the run, whatever the model is: the rest describes one model.
+bool is_of_the_run(std::string_view key) { return key == "dtype" || key == "loading"; }
+
 /// A section's keys with those of `changes` in their place.
 NodePtr section_over(std::string_view section, const TextNode& base, const TextNode& changes) {
   auto result = base;
   if (section == "model" && names_a_model(changes))
-    std::erase_if(result.entries, [](const Entry& e) { return e.key == "config" || e.key == "name"; });
+    std::erase_if(result.entries, [](const Entry& e) { return !is_of_the_run(e.key); });
   for (const Entry& change : changes.entries) {
     std::erase_if(result.entries, [&](const Entry& e) { return e.key == change.key; });
     result.entries.push_back(change);

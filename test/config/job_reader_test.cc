@@ -390,6 +390,21 @@ TEST_CASE("config/job_reader: overrides of a model known by name") {
             .model.num_hidden_layers == 2);
 }
 
+TEST_CASE("config/job_reader: a model from the command line takes the place of all that the job says of its own") {
+  const MemoryFiles files(std::map<std::string, std::string>{});
+  for (const char* model :
+       {"llama-3.1-8b, dtype: float16, overrides: {num_hidden_layers: 2}}",
+        "x, family: llama, hidden_size: 64, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 4, "
+        "vocab_size: 100, dtype: float16}"}) {
+    const auto document =
+        read_job(replaced(minimal(), "llama-3.1-8b}", model), "a.yaml", files, {.model = "llama-3.2-1b"});
+    REQUIRE(document);
+    CHECK(document->job.model.hidden_size == 2048);
+    CHECK(document->job.model.num_hidden_layers == 16);
+    CHECK(document->job.dtype == DType::float16);
+  }
+}
+
 TEST_CASE("config/job_reader: a sequence beyond the model's positions is a warning") {
   const auto document = read(replaced(replaced(minimal(), "2048", "8192"), "llama-3.1-8b", "llama-2-7b"));
   const auto* warning = find_note(document.notes, "long-sequence", "training.seq_len");
