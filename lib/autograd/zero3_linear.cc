@@ -5,6 +5,7 @@
 #include "autograd/matmul.h"
 #include "autograd/record.h"
 #include "autograd/views.h"
+#include "tensor/arithmetic.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
 #include "tensor/reduction.h"
@@ -35,10 +36,12 @@ struct Zero3LinearBackward final : Node {
       const Tensor dense = contiguous(ctx, grad);
       out[1] = gemm(ctx, {dense}, {other}, dtype).view(x_shape);
       out[1].impl()->is_view = false;  // torch.matmul's _unsafe_view has no base
+      touch_weight(ctx, other);
     }
     if (wants(0)) {
       const Tensor dense = contiguous(ctx, grad);
       out[0] = gemm(ctx, {.tensor = dense, .turned = true}, {self}, dtype);
+      touch(ctx, out[0]);
     }
     if (wants(2)) {
       out[2] = empty(ctx, {features}, grad.dtype(), Op::sum);
@@ -65,6 +68,7 @@ Tensor linear_for_zero3(Context& ctx, const Tensor& x, const Tensor& weight, con
   Tensor out =
       gemm(ctx, {dense}, {.tensor = weight, .turned = true}, x.dtype()).view(x.shape().with(-1, weight.size(0)));
   out.impl()->is_view = false;
+  touch_weight(ctx, weight);
   if (bias.defined()) compute(ctx, Binary::add, out, out, bias);  // in place
   set_history(out, node);
   return out;

@@ -1,5 +1,7 @@
 #include "estimate/step_time.h"
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "estimate/estimate.h"
@@ -51,6 +53,21 @@ TEST_CASE("estimate/step_time: collectives within a node run at the speed of NVL
   ClusterSpec own = bridged;
   own.intra_node_bandwidth = Bytes{10'000'000'000};
   CHECK(seconds_of(Collective::all_gather, 8, 1, own) == doctest::Approx(0.7));
+}
+
+TEST_CASE("estimate/step_time: every runtime reads the weights in every pass") {
+  JobSpec job = small_job(small_model(Family::llama));
+  job.cluster.world_size = 2;
+  const auto forward = [&](const char* plan) {
+    const StepTime time = time_of(job, *find_plan(plan));
+    return std::ranges::find(time.phases, "forward", &PhaseTime::phase)->terms.memory;
+  };
+  const double read = forward("fsdp2");
+  CHECK(read > 0);
+  for (const char* plan : {"ddp", "fsdp1-full-shard", "zero1", "zero2", "zero3"}) {
+    CAPTURE(plan);
+    CHECK(forward(plan) == doctest::Approx(read).epsilon(0.01));
+  }
 }
 
 TEST_CASE("estimate/step_time: a switch that sums halves an all_reduce, and nothing else") {
