@@ -102,14 +102,19 @@ std::optional<NamedPlan> read_fsdp2(FsdpKeys& keys, MapReader& mesh, LaunchFile&
   const auto size = [&](std::string_view key) { return mesh.integer(key, {1, kMostRanks}).value_or(1); };
   const std::int64_t replicas = size("parallelism_config_dp_replicate_size");
   const std::int64_t shards = size("parallelism_config_dp_shard_size");
-  if (size("parallelism_config_tp_size") > 1)
-    mesh.refuse("parallelism_config_tp_size", "not-supported", "say it in the job file: cluster.mesh");
+  const std::int64_t tp = size("parallelism_config_tp_size");
+  if (tp > 1)
+    mesh.refuse(
+        "parallelism_config_tp_size", "not-supported",
+        "layers that ranks share are planned as transformers' DistributedConfig shares them, not as accelerate does",
+        "leave parallelism_config out and say it in the job file, cluster.mesh: {tp: " + std::to_string(tp) + "}" +
+            (replicas > 1 ? ", with the plan fsdp2-hsdp" : ""));
   read_context_parallel(mesh, out.mesh);
-  const std::int64_t named = replicas * shards * out.mesh.cp;
+  const std::int64_t named = replicas * shards * out.mesh.cp * tp;
   if ((replicas > 1 || out.mesh.cp > 1) && ranks && named != *ranks)
     mesh.refuse("parallelism_config_dp_shard_size", "mesh-does-not-divide",
-                "dp_replicate_size x dp_shard_size x cp_size is " + std::to_string(named) + ", not num_processes, " +
-                    std::to_string(*ranks));
+                "dp_replicate_size x dp_shard_size x cp_size x tp_size is " + std::to_string(named) +
+                    ", not num_processes, " + std::to_string(*ranks));
   NamedPlan plan = *find_plan(replicas > 1 ? "fsdp2-hsdp" : reshards ? "fsdp2" : "fsdp2-no-reshard");
   auto& fsdp = std::get<Fsdp2>(plan.plan);
   fsdp.reshard_after_forward = reshards;

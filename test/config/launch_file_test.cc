@@ -168,6 +168,17 @@ TEST_CASE("config/launch_file: a mesh is as large as the number of processes") {
   CHECK(findings.has_errors());
 }
 
+TEST_CASE(
+    "config/launch_file: layers that ranks share are the job's to say, and nothing else is wrong with their mesh") {
+  Findings findings;
+  read(
+      "distributed_type: FSDP\nnum_processes: 8\nfsdp_config: {fsdp_version: 2}\n"
+      "parallelism_config: {parallelism_config_dp_replicate_size: 2, parallelism_config_dp_shard_size: 2,\n"
+      "  parallelism_config_tp_size: 2}\n",
+      findings);
+  REQUIRE(findings.take_errors().size() == 1);
+}
+
 TEST_CASE("config/launch_file: ranks that share a sequence are the mesh of the job, unless it says otherwise") {
   const MemoryFiles files(std::map<std::string, std::string>{
       {"a.yaml",
