@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "report/format.h"
-#include "report/host_text.h"
+#include "report/ledger_text.h"
 #include "report/step_text.h"
 #include "report/table.h"
 
@@ -154,7 +154,9 @@ Result<std::string> explain_text(const Report& report, std::string_view plan_nam
       job_line(report.job) + "\nplan " + plan->plan.name + ", rank " + std::to_string(rank->rank) + "\n\n";
   if (!options.phase) {
     out += timeline_text(*rank, options.colors) + "\n";
-    if (plan->host) out += "GiB: " + host_text(*plan->host) + "\n\n";
+    out += "GiB: " + ledger_text(*plan, rank->peak, report.job.cluster);
+    if (const std::string reserved = reserved_text(rank->peak); !reserved.empty()) out += "  " + wrapped(reserved, 2);
+    out += "\n";
     out += categories_text(rank->peak.categories, options.colors) + "\n";
     out += peak_line(rank->peak.phase_label, rank->peak.figures) + inventory_text(rank->top_tensors, options.top);
     const std::string step = step_text(*plan, report.job, options.colors);

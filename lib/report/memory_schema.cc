@@ -61,7 +61,7 @@ std::string_view memory_schema() {
           "$ref": "#/$defs/bytes",
           "description": "of segments where it runs only because PyTorch frees its cache; the others are without a limit"
         },
-        "device_used_bytes": {"$ref": "#/$defs/bytes", "description": "the most reserved here, terms outside that find room and what others use"},
+        "device_used_bytes": {"$ref": "#/$defs/bytes", "description": "reserved_when_limited_bytes where given, else reserved.max, with the terms outside that find room and what others use"},
         "required_reserved_bytes": {
           "$ref": "#/$defs/bytes",
           "description": "least reserved with which the job runs; with --required"

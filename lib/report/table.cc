@@ -8,7 +8,7 @@
 #include "plan/job_names.h"
 #include "plan/mistakes.h"
 #include "report/format.h"
-#include "report/host_text.h"
+#include "report/ledger_text.h"
 
 namespace qlp {
 namespace {
@@ -54,23 +54,6 @@ std::string rows(const Report& report, const TableOptions& options) {
     table.add(std::move(row));
   }
   return table.text(options.colors);
-}
-
-/// "device 16.21 = reserved 14.74 + cuda_context 0.52 + ...; headroom 61.39 = capacity 79.18 - margin 1.58 -
-/// device 16.21".
-std::string equations(const PlanReport& plan, const ClusterSpec& cluster) {
-  const PeakReport& peak = plan.ranks.front().peak;
-  std::string device = "device " + gib(peak.device_used) + " = reserved " + gib(peak.reserved_here());
-  const Bytes fixed = peak.reserved_here() + sum(plan.outside) + cluster.used_by_others;
-  for (const auto& term : plan.outside)
-    device += " + " + term.name + " " + gib(term.managed ? Bytes{peak.device_used}.remove(fixed) : term.bytes);
-  if (cluster.used_by_others != Bytes{}) device += " + used_by_others " + gib(cluster.used_by_others);
-  const std::string used =
-      peak.required_device ? "required " + gib(*peak.required_device) : "device " + gib(peak.device_used);
-  std::string text = plan.plan.name + " in GiB: " + device + "\n  headroom " + gib(peak.headroom) + " = capacity " +
-                     gib(peak.capacity) + " - margin " + gib(margin_of(cluster)) + " - " + used + "\n";
-  if (plan.host) text += "  " + wrapped(host_text(*plan.host), 2) + "\n";
-  return text;
 }
 
 std::string diagnostic_line(std::string_view about, const Diagnostic& d) {
@@ -167,7 +150,8 @@ std::string report_table(const Report& report, const TableOptions& options) {
   out += rows(report, options) + "\n" + recommendation(report, options.colors);
   for (const PlanReport* plan : best_first(report)) {
     if (!plan->applicable() || plan->ranks.empty()) break;
-    if (options.verbose || plan == best_first(report).front()) out += equations(*plan, report.job.cluster);
+    if (options.verbose || plan == best_first(report).front())
+      out += plan->plan.name + " in GiB: " + ledger_text(*plan, plan->ranks.front().peak, report.job.cluster);
   }
   const std::string why = reasons(report, options);
   if (!why.empty()) out += "\n" + why;

@@ -16,6 +16,9 @@ phase            peak allocated MiB  peak reserved MiB  held allocated MiB  held
 load                          0.001              2.000               0.001              2.000       5120.000
 micro1.backward           59900.000          60000.000               0.001              2.000          0.000
 
+GiB: device 59.27 = reserved 58.59 + cuda_context 0.52 + library_overhead 0.16
+  headroom 18.33 = capacity 79.18 - margin 1.58 - device 59.27
+
 category     allocated MiB        bytes
 parameters       59899.996  62809698304
 activations          0.004         4096
@@ -38,7 +41,7 @@ TEST_CASE("report/explain: one phase, one rank") {
 TEST_CASE("report/explain: host memory of the node, where it is known") {
   const auto text = explain_text(sample_report(), "fsdp2-no-reshard");
   REQUIRE(text);
-  CHECK(text->find("GiB: host 21.00 per node, most in load: ") != std::string::npos);
+  CHECK(text->find("  host 21.00 per node, most in load: ") != std::string::npos);
   CHECK(explain_text(sample_report(), "single")->find("per node") == std::string::npos);
 }
 
