@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/process_keeper.h"
+
 namespace qlp {
 namespace {
 
@@ -20,7 +22,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
-/// What the child does between fork and exec: calls that are safe in a signal handler, and no others.
+/// What happens between fork and exec: calls that are safe in a signal handler, and no others.
 class Child {
  public:
   Child(const Program& program, int report) : program_(program), report_(report) {
@@ -29,19 +31,27 @@ class Child {
     for (const HandedFile& file : program.files) highest_ = std::max({highest_, file.number, file.ours});
   }
 
-  /// Becomes the program, or tells errno to the pipe and ends.
+  /// Becomes the keeper of the program, or tells errno to the pipe and ends.
   [[noreturn]] void run(pid_t parent) {
-    if (prepare(parent)) execvpe(arguments_.front(), arguments_.data(), environment_.data());
+    if (!become_keeper(parent)) fail();
+    const pid_t keeper = getpid();
+    const pid_t program = fork();
+    if (program < 0) fail();
+    if (program > 0) keep(program);
+    if (prepare(keeper)) execvpe(arguments_.front(), arguments_.data(), environment_.data());
+    fail();
+  }
+
+ private:
+  [[noreturn]] void fail() const {
     const int error = errno;
     [[maybe_unused]] const ssize_t told = write(report_, &error, sizeof error);
     _exit(127);
   }
 
- private:
-  bool prepare(pid_t parent) {
-    setpgid(0, 0);
+  bool prepare(pid_t keeper) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
-    if (getppid() != parent) return errno = ESRCH, false;  // it died before we asked
+    if (getppid() != keeper) return errno = ESRCH, false;  // it died before we asked
     for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
@@ -86,11 +96,15 @@ Result<Subprocess, std::string> Subprocess::start(const Program& program) {
   if (!report) return Unexpected{report.error()};
   Child child(program, report->write_end.number());
   const pid_t parent = getpid();
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = fork();
-  if (pid < 0) return Unexpected{std::string{"fork: "} + std::strerror(errno)};
   if (pid == 0) child.run(parent);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return Unexpected{std::string{"fork: "} + std::strerror(errno)};
   Subprocess started(pid);
-  setpgid(pid, pid);  // as the child does: whoever comes first
+  setpgid(pid, pid);  // as the keeper does: whoever comes first
   report->write_end.close();
   int error = 0;
   ssize_t count = 0;
@@ -106,11 +120,9 @@ Subprocess::~Subprocess() {
 
 std::optional<ProgramEnd> Subprocess::poll() {
   if (end_) return end_;
-  // Seen, but not yet waited for: its number still is that of its group, and of no other.
   siginfo_t seen{};
   if (waitid(P_PID, static_cast<id_t>(pid_), &seen, WEXITED | WNOHANG | WNOWAIT) != 0 || seen.si_pid == 0)
     return std::nullopt;
-  ::kill(-pid_, SIGKILL);
   return reap();
 }
 
@@ -120,7 +132,7 @@ void Subprocess::send(int signal) {
 
 ProgramEnd Subprocess::kill() {
   if (end_) return *end_;
-  ::kill(-pid_, SIGKILL);
+  ::kill(pid_, keeper_end_signal());
   return reap();
 }
 

@@ -35,7 +35,8 @@ struct Program {
   std::vector<HandedFile> files;
 };
 
-/// Its group is killed and waited for when it goes out of scope, or when the thread that started it dies.
+/// It and all that descends from it are killed and waited for when it goes out of scope, and killed when the thread
+/// that started it dies, in whatever way (process_keeper.h).
 class Subprocess {
  public:
   /// The error says why it could not be started.
@@ -45,12 +46,12 @@ class Subprocess {
   Subprocess& operator=(Subprocess&&) = delete;
   ~Subprocess();
 
-  pid_t pid() const { return pid_; }
-  /// How it ended, none while it runs. What it left behind in its group is killed when that is first seen.
+  pid_t pid() const { return pid_; }  ///< of its keeper
+  /// How it ended, none while it runs. What it left behind is dead by then.
   std::optional<ProgramEnd> poll();
-  /// To the program and all that it started, while it runs.
+  /// To the program and all that it started in its group, while it runs.
   void send(int signal);
-  /// Kills the whole group and waits for the program.
+  /// Kills the program and all that descends from it, and waits for them.
   ProgramEnd kill();
 
  private:

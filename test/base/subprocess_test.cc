@@ -24,6 +24,12 @@ std::string read_all(FileDescriptor& file) {
   return text;
 }
 
+std::string first_line(FileDescriptor& file) {
+  std::string line;
+  while (line.find('\n') == std::string::npos) read_available(file, line);
+  return line;
+}
+
 ProgramEnd wait(Subprocess& program) {
   for (;;) {
     if (const auto end = program.poll()) return *end;
@@ -103,9 +109,7 @@ TEST_CASE("base/subprocess: what a program has started dies with it") {
   SUBCASE("killed") {
     auto started = Subprocess::start(program);
     REQUIRE(started);
-    std::string line;
-    while (line.find('\n') == std::string::npos) read_available(output->read_end, line);
-    grandchild = std::stoi(line);
+    grandchild = std::stoi(first_line(output->read_end));
     CHECK(is_running(grandchild));
     CHECK(started->kill().signal == SIGKILL);
   }
@@ -120,22 +124,46 @@ TEST_CASE("base/subprocess: what a program has started dies with it") {
   SUBCASE("out of scope") {
     auto started = Subprocess::start(program);
     REQUIRE(started);
-    std::string line;
-    while (line.find('\n') == std::string::npos) read_available(output->read_end, line);
-    grandchild = std::stoi(line);
+    grandchild = std::stoi(first_line(output->read_end));
   }
   CHECK(ends_soon(grandchild));
 }
 
-TEST_CASE("base/subprocess: it dies with the thread that started it") {
+TEST_CASE("base/subprocess: what has left a program's group and session dies with it too") {
+  auto output = open_pipe();
+  REQUIRE(output);
+  Program program = shell("setsid sleep 600 & echo $!");
+  program.files = {{1, output->write_end.number()}};
+  SUBCASE("ended by itself") {}
+  SUBCASE("killed") { program.arguments.back() += "; wait"; }
+  auto started = Subprocess::start(program);
+  REQUIRE(started);
+  const pid_t grandchild = std::stoi(first_line(output->read_end));
+  if (program.arguments.back().ends_with("wait")) {
+    CHECK(started->kill().signal == SIGKILL);
+  } else {
+    CHECK(wait(*started).succeeded());
+  }
+  CHECK_FALSE(is_running(grandchild));
+}
+
+TEST_CASE("base/subprocess: it and all that it started die with the thread that started it") {
+  auto output = open_pipe();
+  REQUIRE(output);
+  Program program = shell("setsid sleep 600 & echo $!; wait");
+  program.files = {{1, output->write_end.number()}};
   pid_t pid = 0;
+  std::string line;
   std::optional<Result<Subprocess, std::string>> started;
   std::thread([&] {
-    started.emplace(Subprocess::start(shell("sleep 600")));
-    if (*started) pid = (*started)->pid();
+    started.emplace(Subprocess::start(program));
+    if (!*started) return;
+    pid = (*started)->pid();
+    line = first_line(output->read_end);
   }).join();
   REQUIRE(pid > 0);
   CHECK(ends_soon(pid));
+  CHECK(ends_soon(std::stoi(line)));
 }
 
 }  // namespace
