@@ -14,11 +14,12 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from . import collectives, made
+from .loops import Rounds
 from .operations import Operations, composite
 from .values import LARGEST, Uniform, Values
 
 aten = torch.ops.aten
-_PATIENCE = 2000  # truths that a line gets in one phase before it counts as a loop that only a false ends
+_PATIENCE = 2000  # truths that a `while` gets in one phase before it counts as one that only a false ends
 _PATIENCE_FOR_SHARES = 100  # what tends to 1 (similarities, accuracies) is as large as it has to be after so many
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
@@ -31,7 +32,7 @@ class Answers:
         self._values = Values()
         self._operations = Operations(self._values, self._compare)
         self._reads = 0
-        self._asked = {}  # place -> how often, since the phase began
+        self._rounds = Rounds()
         self._given = {}  # (kind, operation, place) -> [first answer, count]
 
     def install(self, plays_rank):
@@ -148,13 +149,11 @@ class Answers:
         return self._answer("compare", operation, value)
 
     def phase_over(self, _name):
-        self._asked.clear()
+        self._rounds.clear()
 
     def _in_loop(self, patience=_PATIENCE):
         """Whether the program waits there for another answer, as one does that draws numbers until all are right."""
-        place = _place()
-        self._asked[place] = self._asked.get(place, 0) + 1
-        return self._asked[place] > patience
+        return self._rounds.is_stuck(_place(), patience)
 
     def _answer(self, kind, operation, usual):
         place, file_line = _place()
