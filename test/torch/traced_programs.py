@@ -159,6 +159,9 @@ class TracedPrograms(unittest.TestCase):
         for words in ([], ["unasked"]):
             self.ran(["--world-size", "4", "--rank", "2", "--timeout", "120"], "meshed.py", *words)
 
+    def test_checkpoints_of_shards(self):
+        self.torchrun("resumed.py")
+
     def test_deterministic_algorithms(self):
         self.ran([], "deterministic.py")
 
@@ -175,6 +178,9 @@ class TracedPrograms(unittest.TestCase):
     def test_a_loop_that_waits_for_a_computed_value_ends(self):
         answers = self.ran(["--timeout", "600"], "waits.py")["answers"]
         self.assertTrue(any("loop" in answer["operation"] for answer in answers), answers)
+
+    def test_many_layers_that_ask_the_same_are_no_loop_that_waits(self):
+        self.ran([], "layered.py")
 
     def test_a_thread_of_the_program_that_outlives_it(self):
         self.ran([], "leaves.py")

@@ -8,7 +8,7 @@ import os
 import sys
 from datetime import timedelta
 
-from . import imports
+from . import checkpoints, imports
 from .imports import replace
 
 
@@ -27,6 +27,7 @@ def set_environment(request):
 
 def install(request):
     imports.after_import("torch.distributed.distributed_c10d", lambda c10d: _hook_c10d(c10d, request))
+    checkpoints.install(request)
     if request.rank != 0:
         imports.after_import("deepspeed.runtime.zero.utils", _hook_zero_checks)
 
@@ -197,9 +198,10 @@ def _gather_object(request):
 
 
 def _scatter_object_list(request):
-    def scatter_object_list(output, inputs=None, src=None, group=None, **options):
+    def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, **options):
+        inputs = scatter_object_input_list
         if inputs:
-            output[0] = inputs[min(request.rank, len(inputs) - 1)]
+            scatter_object_output_list[0] = inputs[min(request.rank, len(inputs) - 1)]
 
     return scatter_object_list
 
