@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/refusal.h"
+#include "estimate/model_options.h"
 #include "estimate/weight_list.h"
 #include "model/family_design.h"
 #include "model/target_matching.h"
@@ -98,7 +99,7 @@ class Rules {
               "tokens of a tied table with an adapter on its head are not planned yet", key, "leave lm_head out");
     refuse_if(reads_head && is_saved_module(adapter_, "lm_head"), "tokens-of-head",
               "tokens of a tied table with a copy of its head are not planned yet", key, "leave lm_head out");
-    refuse_if(reads_head && job_.training.loss == Loss::liger, "tokens-liger",
+    refuse_if(reads_head && uses_liger(job_), "tokens-liger",
               "Liger's loss reads the weight of the head without the tokens that are trained", key, "loss: plain");
     const bool splits_root = std::holds_alternative<Fsdp2>(plan_) && stack_.fsdp2_splits_root();
     refuse_if(reads_head && splits_root, "tokens-shared",
@@ -108,19 +109,17 @@ class Rules {
     check_beside_table("token-rows", "training single tokens", key, "train the table whole: modules_to_save");
   }
 
-  /// What lies beside the embedding and is trained. Seen on plans that do not cut it.
+  /// What lies beside the embedding and is trained.
   void check_beside_table(const std::string& code, const std::string& what, const std::string& key,
                           const std::string& hint) {
-    const auto* zero = std::get_if<Zero>(&plan_);
     const Mesh& mesh = job_.cluster.mesh;
     const bool shared = mesh.tp > 1 || mesh.cp > 1 || mesh.pp > 1 || mesh.ep > 1;
-    const bool cuts = std::holds_alternative<Fsdp1>(plan_) || (zero && zero->stage == 3);
     const bool by_itself = stack_.model(job_.model.family).embedding_scales_itself;
     const bool scales = where_embedding_scales(job_.model.family, by_itself) == EmbeddingScale::by_module;
     refuse_if(scales && !stack_.peft_scales_embeddings(), code + "-scaled",
               what + " is planned from PEFT 0.18 on where the embedding multiplies what it gives by a number", key,
               hint);
-    refuse_if(cuts || shared, code + "-sharded", what + " is planned on single, ddp, fsdp2, zero1 and zero2 only", key,
+    refuse_if(shared, code + "-sharded", what + " is not planned where ranks share layers, sequences or stages", key,
               hint);
   }
 

@@ -1,5 +1,6 @@
 #include "estimate/check_fixes.h"
 
+#include "estimate/model_options.h"
 #include "plan/catalogue.h"
 #include "plan/job_names.h"
 
@@ -24,7 +25,8 @@ std::optional<Fix> reentrant_checkpointing(const CheckedPlan& checked) {
 }
 
 std::optional<Fix> fused_loss(const CheckedPlan& checked) {
-  if (checked.job.training.loss == Loss::liger) return std::nullopt;
+  const JobSpec& job = checked.job;
+  if (job.training.loss == Loss::liger || !liger_knows(job.model.family, job.stack)) return std::nullopt;
   return changed(checked, "set training.loss to liger, which never holds all logits at once",
                  [](Fix& fix) { fix.job.training.loss = Loss::liger; });
 }

@@ -15,6 +15,7 @@
 #include "estimate/parallel_rules.h"
 #include "estimate/weight_list.h"
 #include "estimate/zero3_plan.h"
+#include "estimate/zero_plan.h"
 #include "model/family_design.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/loading.h"
@@ -70,7 +71,7 @@ class Flat {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const ListedWeight& weight = weights[i];
       const bool beside_bias = i + 1 < weights.size() && weights[i + 1].adapter_bias;
-      if (weight.added() && !plan_.auto_wrap_policy)
+      if (weight.added() && !weight.beside_embedding && !plan_.auto_wrap_policy)
         beside_bias ? add_unit({weight, weights[++i]}, held) : add_unit({weight}, held);
       else
         units[whole ? ListedWeight::kOutsideLayers : weight.layer].push_back(weight);
@@ -99,6 +100,7 @@ class Flat {
     // accelerate trains flat parameters in float32 under mixed precision.
     const DType dtype = trained && job_.training.mixed_precision() ? DType::float32 : first.dtype;
     if (plan_.cpu_offload) {
+      if (trained) hold_counts(unit, held);
       // What modules hold of a whole copy on the GPU that nothing frees.
       if (!groups_.shards && compute_dtype_.value_or(dtype) == dtype)
         of(held, category_of(first)) += bytes_of(numel, dtype);
@@ -122,6 +124,13 @@ class Flat {
       shape.made_as = first.dtype;
       held.trained.push_back(shape);
     }
+  }
+
+  /// Which accelerate has moved to the GPU: all that Adagrad keeps there of parameters on the host.
+  void hold_counts(const Weights& unit, Held& held) const {
+    if (!std::holds_alternative<Adagrad>(job_.training.optimizer.kind)) return;
+    const auto own = std::count_if(unit.begin(), unit.end(), [](const ListedWeight& w) { return w.trained; });
+    of(held, Category::optimizer_state) += bytes_of(plan_.use_orig_params ? own : 1, DType::float32);
   }
 
   /// Modules go on holding views of the flat parameter, or what was put in their place.
@@ -293,6 +302,31 @@ Weights weights_of(const JobSpec& job, std::int64_t rank, const StackProfile& st
   return weights;
 }
 
+AdagradStart adagrad_start(const JobSpec& job, const ShardingPlan& plan) {
+  if (const auto* zero = std::get_if<Zero>(&plan)) return zero_adagrad_start(*zero);
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  return fsdp2 && keeps_first_sums(job, *fsdp2) ? AdagradStart::in_step : AdagradStart::moved;
+}
+
+/// What Adagrad goes on to hold of the parameters that it was made for: its sums; under FSDP2 counts, too, and them.
+void hold_first_sums(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, const Weights& weights,
+                     Held& held) {
+  if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind)) return;
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  const auto* zero = std::get_if<Zero>(&plan);
+  const bool cut_later = fsdp2 && keeps_first_sums(job, *fsdp2);
+  const bool made_again = zero && zero_adagrad_start(*zero) == AdagradStart::unmoved;
+  const bool sums_on_gpu = load_path(job, plan) == LoadPath::gpu;
+  const bool upcast = cut_later && upcast_of(job, *fsdp2, stack) == Fsdp2Upcast::trained_parameters;
+  for (const ListedWeight& weight : weights) {
+    if (!weight.trained) continue;
+    if (cut_later) of(held, Category::optimizer_state) += bytes_of(1, DType::float32);
+    if ((cut_later || made_again) && sums_on_gpu)
+      of(held, Category::optimizer_state) += bytes_of(weight.stored(), weight.dtype);
+    if (cut_later) of(held, category_of(weight)) += bytes_of(weight.stored(), upcast ? DType::float32 : weight.dtype);
+  }
+}
+
 Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
   const Weights weights = weights_of(job, rank, stack);
   Held held;
@@ -333,11 +367,13 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
   if (stack.adds_loss_in_place()) of(held, Category::logits_and_loss) += bytes_of(1, DType::float32);
   of(held, Category::workspace) += cublas_workspaces(job, stack);
   if (scales_on_gpu) of(held, Category::workspace) += loss_scale();
+  hold_first_sums(job, plan, stack, weights, held);
   return held;
 }
 
-OptimizerState optimizer_state(const JobSpec& job, const Held& held, const StackProfile& stack) {
-  return optimizer_state(job.training.optimizer.kind, stack.optimizer(), held.trained);
+OptimizerState optimizer_state(const JobSpec& job, const ShardingPlan& plan, const Held& held,
+                               const StackProfile& stack) {
+  return optimizer_state(job.training.optimizer.kind, stack.optimizer(), held.trained, adagrad_start(job, plan));
 }
 
 }  // namespace
@@ -345,13 +381,13 @@ OptimizerState optimizer_state(const JobSpec& job, const Held& held, const Stack
 CategoryBytes persistent_state(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank) {
   const StackProfile stack(job.stack);
   Held held = everything_held(job, plan, rank, stack);
-  of(held, Category::optimizer_state) += optimizer_state(job, held, stack).allocated;
+  of(held, Category::optimizer_state) += optimizer_state(job, plan, held, stack).allocated;
   return held.sums;
 }
 
 Bytes managed_state(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank) {
   const StackProfile stack(job.stack);
-  return optimizer_state(job, everything_held(job, plan, rank, stack), stack).managed;
+  return optimizer_state(job, plan, everything_held(job, plan, rank, stack), stack).managed;
 }
 
 ParameterCounts count_parameters(const JobSpec& job) {

@@ -17,8 +17,6 @@ bool adapts_experts(const JobSpec& job) { return job.adapter && adapts_any_exper
 Diagnostics check_looped(const JobSpec& job) {
   const std::int64_t pairs =
       job.training.micro_batch_size * job.training.seq_len * job.model.experts->num_experts_per_tok;
-  if (job.training.loss == Loss::liger)
-    return {refusal("liger-experts", "Liger's kernels for experts are not planned yet", "training.loss", "plain")};
   if (pairs < job.model.experts->num_experts)
     return {refusal("experts-without-tokens",
                     "a micro batch sends tokens to " + std::to_string(pairs) + " of " +
@@ -45,8 +43,6 @@ Diagnostics check_experts(const JobSpec& job, const ShardingPlan& plan, const St
     return {refusal("grouped-mm",
                     "transformers multiplies the experts one by one on this torch or GPU, not planned yet",
                     "stack.torch", "torch 2.10 and newer on compute capability 8.0 and newer have grouped_mm")};
-  if (job.training.loss == Loss::liger)
-    return {refusal("liger-experts", "Liger's kernels for experts are not planned yet", "training.loss", "plain")};
   if (job.adapter && !stack.adapts_expert_parameters())
     return {refusal("expert-adapters",
                     "what this version of PEFT does with the experts of transformers 5 is not known "

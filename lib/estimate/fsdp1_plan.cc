@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/refusal.h"
+#include "model/target_matching.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/job_names.h"
 #include "plan/loading.h"
@@ -140,6 +141,27 @@ void check_mixed_units(const JobSpec& job, const Fsdp1& plan, Diagnostics& refus
                                key, "leave auto_wrap_policy out, or set adapter.dtype to that of the base"));
 }
 
+/// What PEFT trains beside the embedding is no module with a weight, which its policy looks for: it lies in the root,
+/// beside what is frozen.
+void check_root(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
+  const AdapterSpec& adapter = *job.adapter;
+  const bool adapts = adapts_embedding(adapter);
+  if (!adapts && adapter.trainable_token_indices.empty()) return;
+  const std::string key = adapts ? "adapter.target_modules" : "adapter.trainable_token_indices";
+  const DType base = job.quantization && job.quantization->prepare_kbit ? DType::float32 : job.dtype;
+  if (adapter_dtype(job) != base)
+    refusals.push_back(refusal("fsdp1-mixed-dtypes",
+                               "what is trained beside the embedding lies in one FSDP1 unit with it: 'Must flatten "
+                               "tensors with uniform dtype', and these are " +
+                                   std::string(name_of(base)) + " and " + std::string(name_of(adapter_dtype(job))),
+                               key, "set adapter.dtype to that of the base"));
+  else if (!plan.use_orig_params)
+    refusals.push_back(refusal("fsdp1-mixed-unit",
+                               "what is trained beside the embedding lies in one FSDP1 unit with it: 'Must flatten "
+                               "tensors with uniform `requires_grad` when `use_orig_params=False`'",
+                               key, "set use_orig_params to true, or leave the embedding out"));
+}
+
 /// Gradients on the host are replaced by the next ones, not added to (_flat_param.py, prepare_gradient_for_backward).
 void check_accumulation(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack, Diagnostics& refusals) {
   const TrainingSpec& training = job.training;
@@ -183,6 +205,7 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
                                "training.save", "plan ddp, or leave save out"));
   if (job.adapter) check_adapter(job, plan, stack, refusals);
   if (job.adapter) check_mixed_units(job, plan, refusals);
+  if (job.adapter) check_root(job, plan, refusals);
   if (has_errors(refusals)) return Unexpected{std::move(refusals)};
 
   const Fsdp1Groups groups = fsdp1_groups(plan, job.cluster);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/refusal.h"
+#include "estimate/model_options.h"
 #include "estimate/sharded_load.h"
 #include "model/family_design.h"
 #include "model/target_matching.h"
@@ -56,10 +57,6 @@ void check_ignored(const JobSpec& job, const Fsdp2& plan, const StackProfile& st
     refusals.push_back(refusal("fsdp2-ignored-loading",
                                "RAM-efficient loading gives only sharded parameters their weights", "model.loading",
                                "set loading to gpu or cpu"));
-}
-
-bool loads_state_dict(const JobSpec& job, const Fsdp2& plan) {
-  return load_path(job, plan) == LoadPath::host && loading_under(job, plan) == Loading::rank0;
 }
 
 void check_loading(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack, Diagnostics& refusals) {
@@ -127,7 +124,7 @@ bool head_stays_cut(const JobSpec& job, const Fsdp2& plan, const StackProfile& s
 }
 
 void check_liger(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack, Diagnostics& refusals) {
-  if (job.training.loss != Loss::liger || !head_stays_cut(job, plan, stack)) return;
+  if (!uses_liger(job) || !head_stays_cut(job, plan, stack)) return;
   refusals.push_back(refusal("fsdp2-liger",
                              "Liger's loss reads the weight of the head without calling it, and nothing else in its "
                              "unit runs: 'aten.mm.out got mixed torch.Tensor and DTensor'",
@@ -221,6 +218,14 @@ std::int64_t resharded_units(const JobSpec& job, const Fsdp2& plan) {
   return (wraps ? job.model.num_hidden_layers : 0) + (rest ? 1 : 0);
 }
 
+bool loads_state_dict(const JobSpec& job, const Fsdp2& plan) {
+  return load_path(job, plan) == LoadPath::host && loading_under(job, plan) == Loading::rank0;
+}
+
+bool keeps_first_sums(const JobSpec& job, const Fsdp2& plan) {
+  return std::holds_alternative<Adagrad>(job.training.optimizer.kind) && plan.ignored_params != Fsdp2Ignored::adapter;
+}
+
 Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack) {
   Diagnostics refusals;
   if (!stack.has_fsdp2())
@@ -255,6 +260,7 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
                        .splits_root = stack.fsdp2_splits_root(),
                        .finds_final_norm = !job.adapter,
                        .loads_state_dict = loads_state_dict(job, plan)};
+  setup.keeps_first_sums = keeps_first_sums(job, plan);
   return setup;
 }
 

@@ -15,6 +15,7 @@ struct Fsdp2Setup {
   Fsdp2Options options;
   Fsdp2Preparation preparation;
   Fsdp2Options of_experts = {};  ///< where expert parallelism spreads them
+  bool keeps_first_sums = false;
 };
 
 /// Ranks over which a plan cuts parameters: all of the job, or those of a hybrid plan's shard dimension.
@@ -35,6 +36,12 @@ Fsdp2Upcast upcast_of(const JobSpec& job, const Fsdp2& plan, const StackProfile&
 
 /// Units that are resharded after the forward pass: the decoder layers; the embedding and the root by version.
 std::int64_t resharded_units(const JobSpec& job, const Fsdp2& plan);
+
+bool loads_state_dict(const JobSpec& job, const Fsdp2& plan);
+
+/// torch's Adagrad makes its sums for the parameters as they are before accelerate cuts them, under which it goes on to
+/// hold both.
+bool keeps_first_sums(const JobSpec& job, const Fsdp2& plan);
 
 /// Errors: what torch, accelerate or checkpointing would stop at, with the fix.
 Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack);

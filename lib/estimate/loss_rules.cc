@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "base/refusal.h"
+#include "estimate/model_options.h"
 #include "model/family_design.h"
 #include "model/target_matching.h"
 #include "plan/job_names.h"
@@ -25,8 +26,8 @@ Diagnostics check_loss(const JobSpec& job, const ShardingPlan& plan) {
     refusals.push_back(refusal("loss-chunked",
                                "the loss in chunks differs with each release of TRL and is not worked out yet",
                                "training.loss", "use plain or liger"));
-  if (loss != Loss::liger) return refusals;
-  if (!design_of(job.model.family).liger_known)
+  if (!uses_liger(job)) return refusals;
+  if (!design_of(job.model.family).liger.planned)
     refusals.push_back(refusal(
         "loss-liger-family",
         "what Liger's kernels replace in the family " + std::string(name_of(job.model.family)) + " is not planned yet",

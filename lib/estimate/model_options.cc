@@ -1,12 +1,25 @@
 #include "estimate/model_options.h"
 
 #include "estimate/parallel_rules.h"
+#include "model/family_design.h"
 
 namespace qlp {
 
+bool liger_knows(Family family, const StackVersions& stack) {
+  const LigerDesign::Since since = design_of(family).liger.since;
+  const bool recent = stack.transformers >= Version{5, 0, 0};  // with which 0.8.5 goes, with 4 0.6.2
+  return since == LigerDesign::Since::v0_6 || (since == LigerDesign::Since::v0_8 && recent);
+}
+
+bool uses_liger(const JobSpec& job) {
+  return job.training.loss == Loss::liger && liger_knows(job.model.family, job.stack);
+}
+
 ModelBehaviour model_behaviour(const JobSpec& job, const StackProfile& stack) {
   ModelBehaviour behaviour = stack.model(job.model.family);
-  if (job.training.loss == Loss::liger) behaviour.liger = stack.liger();
+  if (!uses_liger(job)) return behaviour;
+  behaviour.liger = stack.liger();
+  if (design_of(job.model.family).liger.norms_heads) behaviour.liger->replaces_head_norms = true;
   return behaviour;
 }
 

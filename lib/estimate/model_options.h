@@ -9,6 +9,10 @@
 
 namespace qlp {
 
+/// Whether Liger has kernels for a family; a model that it does not know it leaves as it is.
+bool liger_knows(Family family, const StackVersions& stack);
+/// And they are asked for.
+bool uses_liger(const JobSpec& job);
 ModelBehaviour model_behaviour(const JobSpec& job, const StackProfile& stack);
 /// The part of the model that `rank` runs.
 BuildOptions build_options(const JobSpec& job, std::int64_t rank, const StackProfile& stack);

@@ -6,8 +6,10 @@
 #include <variant>
 
 #include "base/refusal.h"
+#include "estimate/fsdp2_plan.h"
 #include "estimate/weight_list.h"
 #include "model/target_matching.h"
+#include "plan/loading.h"
 
 namespace qlp {
 namespace {
@@ -42,13 +44,20 @@ void check_tensor_parallel(const NamedOptimizer& optimizer, Diagnostics& refusal
                              std::string(kKey), "take adamw_torch, or leave cluster.mesh.tp out"));
 }
 
-void check_after_construction(const NamedOptimizer& optimizer, Diagnostics& refusals) {
-  if (std::holds_alternative<Adagrad>(optimizer.kind))
-    refusals.push_back(refusal("fsdp2-adagrad",
-                               "torch's Adagrad makes its sums before accelerate hands it the parameters of FSDP2: it "
-                               "does not find them again (KeyError 'sum' in 2.8), or keeps those of the whole "
-                               "parameters for good (2.14), which is not worked out yet",
-                               std::string(kKey), "take rmsprop, or an fsdp1 plan"));
+/// Sums that were made for other parameters.
+void check_first_sums(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusals) {
+  if (!keeps_first_sums(job, plan)) return;
+  const auto refuse = [&](std::string code, std::string message) {
+    refusals.push_back(
+        refusal(std::move(code), std::move(message), std::string(kKey), "take rmsprop, or an fsdp1 plan"));
+  };
+  if (job.stack.torch < Version{2, 14, 0})  // optim/adagrad.py, _init_group; seen in 2.14, not in 2.8
+    refuse("fsdp2-adagrad",
+           "torch's Adagrad makes its sums before accelerate hands it the parameters of FSDP2, and does not find them "
+           "again: KeyError 'sum'");
+  else if (shards_at_load(job, plan) || job.cluster.mesh != Mesh{} || loads_state_dict(job, plan))
+    refuse("fsdp2-adagrad-first-sums",
+           "which of the parameters that torch's Adagrad was made for it goes on to hold here is not worked out");
 }
 
 /// Seen on whole parameters only.
@@ -126,7 +135,8 @@ void check_under_zero(const NamedOptimizer& optimizer, Diagnostics& refusals) {
 /// The sums are made like the original parameters, which see the flat parameter in float32 at the first pass only.
 void check_flat(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack, Diagnostics& refusals) {
   const bool upcast = job.training.mixed_precision() && plan.use_orig_params && !stack.groups_mixed_dtypes();
-  if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || !upcast) return;
+  const bool in_lists = !plan.cpu_offload;  // on the host each parameter is updated by itself
+  if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || !upcast || !in_lists) return;
   refusals.push_back(refusal("fsdp1-adagrad-dtypes",
                              "torch's Adagrad makes its sums in the dtype of the model before FSDP1 trains float32: "
                              "'Tensors of the same index must be on the same device and the same dtype'",
@@ -155,7 +165,8 @@ void check_gradients(const JobSpec& job, const ShardingPlan& plan, const StackPr
 /// What FSDP leaves on the host the optimizer updates there.
 void check_offloaded(const OptimizerKind& kind, const StackProfile& stack, Diagnostics& refusals) {
   const bool plain = std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) ||
-                     std::holds_alternative<RmsProp>(kind) || std::holds_alternative<Adafactor>(kind);
+                     std::holds_alternative<RmsProp>(kind) || std::holds_alternative<Adafactor>(kind) ||
+                     std::holds_alternative<Adagrad>(kind);
   const auto* bnb = std::get_if<Bitsandbytes>(&kind);
   if (bnb && bnb->is_paged && bnb->algorithm == Bitsandbytes::Algorithm::ademamix)
     refusals.push_back(refusal("offloaded-paged-ademamix",
@@ -216,7 +227,7 @@ Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const 
   const bool shards = fsdp2 && fsdp2->ignored_params != Fsdp2Ignored::adapter;
   if (shards || job.cluster.mesh.tp > 1) check_dtensors(job.training.optimizer, refusals);
   if (job.cluster.mesh.tp > 1) check_tensor_parallel(job.training.optimizer, refusals);
-  if (shards) check_after_construction(job.training.optimizer, refusals);
+  if (fsdp2) check_first_sums(job, *fsdp2, refusals);
   if (fsdp2 && fsdp2->cpu_offload) check_offloaded(job.training.optimizer.kind, stack, refusals);
   if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan)) {
     check_flat(job, *fsdp1, stack, refusals);

@@ -27,11 +27,14 @@ OptimizerState of(const AdamW& kind, std::span<const TrainedShape> trained) {
   return state;
 }
 
-/// From the beginning, a sum like each tensor as it was then, and the number of steps.
-OptimizerState of(const Adagrad&, std::span<const TrainedShape> trained) {
+/// From the beginning, a sum like each tensor as it was then; and the number of steps, where that is moved to the GPU.
+OptimizerState of(const Adagrad&, std::span<const TrainedShape> given, AdagradStart start) {
   OptimizerState state;
-  for (const TrainedShape& tensor : trained)
-    state.allocated += bytes_of(tensor.numel(), tensor.made_as.value_or(tensor.dtype)) + floats(1);
+  for (const TrainedShape& tensor : given) {
+    if (start == AdagradStart::in_step && !tensor.has_gradient) continue;
+    state.allocated += bytes_of(tensor.numel(), tensor.made_as.value_or(tensor.dtype));
+    if (start == AdagradStart::moved) state.allocated += floats(1);
+  }
   return state;
 }
 
@@ -122,7 +125,7 @@ OptimizerState of(const Lomo& kind, std::span<const TrainedShape> trained) {
 }  // namespace
 
 OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehaviour& behaviour,
-                               std::span<const TrainedShape> given) {
+                               std::span<const TrainedShape> given, AdagradStart start) {
   std::vector<TrainedShape> trained;
   std::copy_if(given.begin(), given.end(), std::back_inserter(trained),
                [](const TrainedShape& t) { return t.has_gradient; });
@@ -130,7 +133,7 @@ OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehavio
       Overloaded{
           [&](const AdamW& adamw) { return of(adamw, trained); },
           [](const Sgd&) { return OptimizerState{}; },
-          [&](const Adagrad& adagrad) { return of(adagrad, given); },
+          [&](const Adagrad& adagrad) { return of(adagrad, given, start); },
           [&](const RmsProp&) { return copies(trained, 1); },
           [&](const Adafactor& adafactor) { return of(adafactor, trained); },
           [&](const Bitsandbytes& bnb) { return of(bnb, behaviour, trained); },

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
+#include "optim/adagrad.h"
 #include "optim/optimizer_kind.h"
 
 namespace qlp {
@@ -29,8 +30,8 @@ struct OptimizerState {
   Bytes managed;    ///< in memory that CUDA moves between GPU and host
 };
 
-/// After the first step, of an optimizer that was given all of these.
+/// After the first step, of an optimizer that was given all of these. `start`: of Adagrad.
 OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehaviour& behaviour,
-                               std::span<const TrainedShape> given);
+                               std::span<const TrainedShape> given, AdagradStart start);
 
 }  // namespace qlp

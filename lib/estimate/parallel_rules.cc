@@ -7,6 +7,7 @@
 
 #include "base/refusal.h"
 #include "estimate/fsdp2_plan.h"
+#include "estimate/model_options.h"
 #include "estimate/weight_list.h"
 #include "model/family_design.h"
 #include "model/target_matching.h"
@@ -73,7 +74,7 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
         "4-bit weights under tensor parallelism are DTensors, on which PEFT 0.21 stops: 'DTensor' object has no "
         "attribute 'compress_statistics'",
         "tp: 1, or a base that is not quantized");
-  if (job.training.loss == Loss::liger) rules.refuse("tp-liger", "Liger's loss reads a whole head", "loss: plain");
+  if (uses_liger(job)) rules.refuse("tp-liger", "Liger's loss reads a whole head", "loss: plain");
   if (!job.adapter) return;
   if (job.adapter->use_dora)
     rules.refuse("tp-dora", "DoRA under tensor parallelism is not planned yet", "use_dora: false");

@@ -3,6 +3,8 @@
 #include <string>
 
 #include "base/refusal.h"
+#include "estimate/fsdp2_plan.h"
+#include "estimate/model_options.h"
 #include "plan/loading.h"
 
 namespace qlp {
@@ -31,6 +33,11 @@ void check_gathered_states(const JobSpec& job, const ShardingPlan& plan, bool sh
              "take adamw_torch, or leave checkpoint out");
   }
   const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  if (fsdp2 && keeps_first_sums(job, *fsdp2))
+    refuse("fsdp2-checkpoint-adagrad",
+           "what torch gathers of sums for parameters that are no longer there is not worked "
+           "out",
+           "take rmsprop, or leave checkpoint out");
   if (fsdp2 && fsdp2->ignored_params != Fsdp2Ignored::adapter && torchao && !shards)
     refuse("fsdp2-checkpoint-torchao",
            "torchao keeps few bits or float32 by how much of a parameter a rank has, so that the states of the ranks "
@@ -67,7 +74,7 @@ void check_checkpoint(const JobSpec& job, const ShardingPlan& plan, const StackP
 Diagnostics check_phases(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
   Diagnostics refusals;
   const TrainingSpec& training = job.training;
-  if (training.evaluation && training.loss == Loss::liger)
+  if (training.evaluation && uses_liger(job))
     refusals.push_back(refusal("liger-evaluation", "evaluation with Liger's loss is not worked out yet",
                                "training.evaluation", "leave evaluation out, or set loss to plain"));
   if (training.checkpoint) check_checkpoint(job, plan, stack, refusals);

@@ -1,6 +1,7 @@
 #include "estimate/runtimes.h"
 
 #include <type_traits>
+#include <utility>
 
 #include "estimate/fsdp1_plan.h"
 #include "estimate/fsdp2_plan.h"
@@ -43,8 +44,9 @@ Made fsdp1(const JobSpec& job, const Fsdp1& plan, std::int64_t rank, const Stack
 Made fsdp2(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack) {
   const auto setup = fsdp2_setup(job, plan, rank, stack);
   if (!setup) return Unexpected{setup.error()};
-  return std::unique_ptr<ShardingRuntime>(
-      std::make_unique<Fsdp2Runtime>(setup->options, setup->preparation, setup->of_experts));
+  auto runtime = std::make_unique<Fsdp2Runtime>(setup->options, setup->preparation, setup->of_experts);
+  if (setup->keeps_first_sums) runtime->keep_whole();
+  return std::unique_ptr<ShardingRuntime>(std::move(runtime));
 }
 
 Made zero(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack) {
@@ -78,11 +80,16 @@ void adjust_to_plan(TrainerOptions& options, const JobSpec& job, const ShardingP
   // accelerate's prepare_model installs autocast and the conversion; _prepare_fsdp2 does neither (accelerator.py).
   if (std::holds_alternative<Fsdp2>(plan) && !shards_at_load(job, plan))
     options.autocast = options.outputs_to_fp32 = false;
+  if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan); fsdp2 && keeps_first_sums(job, *fsdp2))
+    options.adagrad_start = AdagradStart::in_step, options.keeps_first_sums = true;
   if (std::holds_alternative<Fsdp1>(plan)) options.outputs_to_fp32 = false;  // converted within its root
   if (const auto* zero = std::get_if<Zero>(&plan)) {
     // DeepSpeed's engine casts the module instead, and scales the loss by a Python number.
     options.autocast = options.outputs_to_fp32 = options.scales_loss = false;
     options.optimizer = zero_optimizer_kind(options.optimizer, *zero);
+    options.adagrad_start = zero_adagrad_start(*zero);
+    options.keeps_first_sums =
+        std::holds_alternative<Adagrad>(options.optimizer) && options.adagrad_start == AdagradStart::unmoved;
   }
   const bool cuts = std::holds_alternative<Fsdp1>(plan) || std::holds_alternative<Fsdp2>(plan);
   const Mesh& mesh = job.cluster.mesh;

@@ -1,11 +1,15 @@
 #include "estimate/zero_plan.h"
 
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "base/refusal.h"
 #include "base/text.h"
+#include "estimate/weight_list.h"
+#include "plan/loading.h"
+#include "plan/stack_profile.h"
 
 namespace qlp {
 namespace {
@@ -32,12 +36,19 @@ void check_precision_sections(const TrainingSpec& training, const Zero& plan, Di
 
 /// initialize_optimizer_states (deepspeed/runtime/zero/stage_1_and_2.py, 0.18.3); DeepSpeedCPUAdagrad is none.
 void check_adagrad(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
-  const bool on_host = plan.offload_optimizer.device != OffloadDevice::none && plan.zero_force_ds_cpu_optimizer;
-  if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || plan.stage == 3 || on_host) return;
+  const bool made_again = zero_adagrad_start(plan) == AdagradStart::unmoved;
+  if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || !made_again) return;
+  const bool on_host = plan.offload_optimizer.device != OffloadDevice::none;
+  const StackProfile stack(job.stack);
+  std::set<bool> groups;
+  for (const ListedWeight& weight : list_weights(job, stack.load()))
+    if (weight.trained) groups.insert(weight.has_weight_decay(stack.norms_decay(job.model.family)));
+  if (groups.size() < 2 && !on_host) return;
   refusals.push_back(refusal("zero-adagrad",
-                             "DeepSpeed makes torch's Adagrad again, of all flat parts in one group: where the Trainer "
-                             "has two it stops ('IndexError: list index out of range'); where it has one, the sums of "
-                             "the first Adagrad stay beside it, which is not worked out",
+                             groups.size() < 2 ? "what DeepSpeed makes of torch's Adagrad on the host is not worked out"
+                                               : "DeepSpeed makes torch's Adagrad again, of all flat parts in one "
+                                                 "group, where the Trainer has two: 'IndexError: list index out of "
+                                                 "range'",
                              "training.optimizer", "take adamw_torch"));
 }
 
@@ -48,8 +59,11 @@ void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) 
     refusals.push_back(refusal("zero-offloaded-lion", "DeepSpeedCPULion, which takes Lion's place, is not worked out",
                                "training.optimizer", "take adamw_torch, or leave offload_optimizer out"));
   const OptimizerKind& kind = job.training.optimizer.kind;
-  const bool looked_at = std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) || bnb != nullptr ||
-                         std::holds_alternative<Adafactor>(kind) || std::holds_alternative<RmsProp>(kind);
+  const bool sums = std::holds_alternative<Adagrad>(kind) && plan.offload_optimizer.device == OffloadDevice::none &&
+                    load_path(job, plan) != LoadPath::in_parts;
+  const bool looked_at = sums || std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) ||
+                         bnb != nullptr || std::holds_alternative<Adafactor>(kind) ||
+                         std::holds_alternative<RmsProp>(kind);
   if (plan.stage == 3 && !looked_at)
     refusals.push_back(refusal("zero3-optimizer",
                                "what this optimizer keeps of the flat parts of ZeRO-3 is not worked out yet",
@@ -95,6 +109,11 @@ OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan)
     return adamw && adamw->loop == AdamW::Loop::foreach ? AdamW{AdamW::Loop::forloop} : chosen;
   if (std::holds_alternative<Adagrad>(chosen)) return chosen;
   return AdamW{AdamW::Loop::fused};
+}
+
+AdagradStart zero_adagrad_start(const Zero& plan) {
+  const bool by_deepspeed = plan.offload_optimizer.device != OffloadDevice::none && plan.zero_force_ds_cpu_optimizer;
+  return by_deepspeed ? AdagradStart::in_step : AdagradStart::unmoved;
 }
 
 Diagnostics check_zero(const JobSpec& job, const Zero& plan) {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/result.h"
-#include "optim/optimizer.h"
+#include "optim/adagrad.h"
 #include "plan/job_spec.h"
 #include "plan/stack_profile.h"
 #include "shard/zero_options.h"
@@ -23,6 +23,10 @@ std::int64_t zero_reduce_bucket_size(const ModelSpec& model, const Zero& plan);
 /// map_pytorch_optim_to_deepspeed), which keeps what torch's fused AdamW does, and works in place as it does. Told not
 /// to, torch's own works on the host, one tensor after another.
 OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan);
+
+/// DeepSpeed makes torch's Adagrad anew, of its flat parts (initialize_optimizer_states); DeepSpeedCPUAdagrad makes its
+/// sums in its first step.
+AdagradStart zero_adagrad_start(const Zero& plan);
 
 /// Where the module is in float16 the loss is scaled, by the keys of fp16.
 ZeroLossScale zero_loss_scale(const TrainingSpec& training, const Zero& plan);

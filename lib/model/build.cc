@@ -134,7 +134,7 @@ class Builder {
     const bool of_head = name.ends_with("q_norm") || name.ends_with("k_norm");
     if (!liger || (of_head && !(norms_heads() && liger->replaces_head_norms))) return std::nullopt;
     const bool after = !design_.norms.after_mlp.empty();
-    const bool chained = after && (design_.norm == NormKind::gemma || name != "model.norm");
+    const bool chained = after && (design_.liger.last_norm_apart || name != "model.norm");
     return LigerNorm{.in_place = !chained, .skips_frozen_gain = liger->norm_skips_frozen_gain};
   }
 

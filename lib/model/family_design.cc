@@ -14,56 +14,62 @@ constexpr NormNames kAroundGlm4{.before_attention = "input_layernorm",
                                 .after_mlp = "post_mlp_layernorm"};
 constexpr ExpertNames kListedExperts{.block = "mlp", .gate = "gate_proj", .up = "up_proj", .down = "down_proj"};
 
+constexpr LigerDesign kLiger{.since = LigerDesign::Since::v0_6};
+constexpr LigerDesign kLigerOf08{.since = LigerDesign::Since::v0_8};
+constexpr LigerDesign kLigerNotPlanned{.since = LigerDesign::Since::v0_6, .planned = false};
+
 constexpr DecoderHabits kGemmaDecoder{
     .caches_in_training = false, .returns_tuples = true, .masks_by_layer_type = true, .makes_every_mask = true};
 
-constexpr FamilyDesign kLlama{.liger_known = true, .looked_at = LookedAt::always};
-constexpr FamilyDesign kMistral{
-    .decoder = {.windowed_masks = true}, .liger_known = true, .looked_at = LookedAt::always};
-constexpr FamilyDesign kQwen2{
-    .decoder = {.masks_by_layer_type = true}, .liger_known = true, .looked_at = LookedAt::always};
+constexpr FamilyDesign kLlama{.liger = kLiger, .looked_at = LookedAt::always};
+constexpr FamilyDesign kMistral{.decoder = {.windowed_masks = true}, .liger = kLiger, .looked_at = LookedAt::always};
+constexpr FamilyDesign kQwen2{.decoder = {.masks_by_layer_type = true}, .liger = kLiger, .looked_at = LookedAt::always};
 constexpr FamilyDesign kQwen3{.head_norm = HeadNorm::each,
                               .decoder = {.masks_by_layer_type = true},
-                              .liger_known = true,
+                              .liger = kLiger,
                               .looked_at = LookedAt::always};
 constexpr FamilyDesign kOlmo2{.norms = kAfter,
                               .norm = NormKind::olmo2,
                               .head_norm = HeadNorm::joined,
                               .rotary_in_float = true,
-                              .liger_known = true,
+                              .liger = kLiger,
                               .looked_at = LookedAt::always};
 constexpr FamilyDesign kOlmo3{.norms = kAfter,
                               .norm = NormKind::olmo2,
                               .head_norm = HeadNorm::joined,
                               .rotary_in_float = true,
                               .rotary_by_layer_type = true,
-                              .decoder = {.masks_by_layer_type = true, .makes_every_mask = true}};
+                              .decoder = {.masks_by_layer_type = true, .makes_every_mask = true},
+                              .liger = kLigerOf08};
 constexpr FamilyDesign kPhi3{.joins_qkv = true,
                              .joins_gate_up = true,
                              .joins_rotary_rest = true,
                              .decoder = {.windowed_masks = true},
-                             .liger_known = true,
+                             .liger = kLiger,
                              .looked_at = LookedAt::always};
 constexpr FamilyDesign kGemma2{.norms = kAround,
                                .norm = NormKind::gemma,
                                .activation = Activation::gelu,
                                .embedding_scale = EmbeddingScale::after_rotary,
                                .decoder = kGemmaDecoder,
-                               .liger_known = true,
+                               .liger = {.since = LigerDesign::Since::v0_6, .last_norm_apart = true},
                                .looked_at = LookedAt::always};
-constexpr FamilyDesign kGemma3{.norms = kAround,
-                               .norm = NormKind::gemma,
-                               .head_norm = HeadNorm::each_at_last,
-                               .activation = Activation::gelu,
-                               .rotary_by_layer_type = true,
-                               .embedding_scale = EmbeddingScale::by_module,
-                               .decoder = kGemmaDecoder};
+constexpr FamilyDesign kGemma3{
+    .norms = kAround,
+    .norm = NormKind::gemma,
+    .head_norm = HeadNorm::each_at_last,
+    .activation = Activation::gelu,
+    .rotary_by_layer_type = true,
+    .embedding_scale = EmbeddingScale::by_module,
+    .decoder = kGemmaDecoder,
+    .liger = {.since = LigerDesign::Since::v0_6, .last_norm_apart = true, .norms_heads = true}};
 constexpr FamilyDesign kGranite{.embedding_scale = EmbeddingScale::at_once,
                                 .scales_residual = true,
                                 .scales_logits = true,
                                 .decoder = {.returns_tuples = true},
+                                .liger = kLigerNotPlanned,
                                 .looked_at = LookedAt::always};
-constexpr FamilyDesign kSmolLm3{.decoder = {.masks_by_layer_type = true}};
+constexpr FamilyDesign kSmolLm3{.decoder = {.masks_by_layer_type = true}, .liger = kLiger};
 constexpr FamilyDesign kGlm{.joins_gate_up = true,
                             .rotary_pairs = RotaryPairs::neighbours_of_halves,
                             .joins_rotary_rest = true,
@@ -71,9 +77,12 @@ constexpr FamilyDesign kGlm{.joins_gate_up = true,
 constexpr FamilyDesign kGlm4{.norms = kAroundGlm4,
                              .joins_gate_up = true,
                              .rotary_pairs = RotaryPairs::neighbours_of_halves,
-                             .joins_rotary_rest = true};
-constexpr FamilyDesign kGemma{
-    .norm = NormKind::gemma, .activation = Activation::gelu, .embedding_scale = EmbeddingScale::after_rotary};
+                             .joins_rotary_rest = true,
+                             .liger = kLigerNotPlanned};
+constexpr FamilyDesign kGemma{.norm = NormKind::gemma,
+                              .activation = Activation::gelu,
+                              .embedding_scale = EmbeddingScale::after_rotary,
+                              .liger = kLiger};
 constexpr NormNames kBeforeBoth{.before_attention = "input_layernorm"};
 constexpr FamilyDesign kCohere{.norms = kBeforeBoth,
                                .norm = NormKind::cohere,
@@ -91,8 +100,10 @@ constexpr FamilyDesign kCohere2{
     .parallel = true,
     .scales_logits = true,
     .decoder = {.caches_in_training = false, .masks_by_layer_type = true, .makes_every_mask = true}};
-constexpr FamilyDesign kMinistral{.decoder = {.masks_by_layer_type = true, .makes_every_mask = true}};
+constexpr FamilyDesign kMinistral{.decoder = {.masks_by_layer_type = true, .makes_every_mask = true},
+                                  .liger = kLigerOf08};
 constexpr FamilyDesign kMixtral{.decoder = {.windowed_masks = true},
+                                .liger = kLigerNotPlanned,
                                 .looked_at = LookedAt::always,
                                 .experts = {.block = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"},
                                 .router_first = true,
@@ -114,12 +125,16 @@ constexpr FamilyDesign kQwen2Moe{
 constexpr FamilyDesign kGptOss{.norm = NormKind::olmo2,
                                .rotary_pairs = RotaryPairs::halves_by_half_tables,
                                .decoder = {.masks_by_layer_type = true, .makes_every_mask = true},
+                               .liger = {.since = LigerDesign::Since::v0_8, .planned = false},
                                .experts = {.block = "mlp", .known_to_peft = false},
                                .router_first = true,
                                .biased_stacks = true,
                                .attention_sinks = true};
-constexpr FamilyDesign kQwen3Moe{
-    .head_norm = HeadNorm::each, .looked_at = LookedAt::always, .experts = kListedExperts, .leaf_under_zero3 = true};
+constexpr FamilyDesign kQwen3Moe{.head_norm = HeadNorm::each,
+                                 .liger = kLigerNotPlanned,
+                                 .looked_at = LookedAt::always,
+                                 .experts = kListedExperts,
+                                 .leaf_under_zero3 = true};
 
 }  // namespace
 

@@ -49,6 +49,17 @@ struct DecoderHabits {
 /// since attention is a function (4.48), or from its beginning.
 enum class LookedAt : std::uint8_t { from_4_53, from_4_48, always };
 
+/// What use_liger_kernel makes of a family (liger_kernel/transformers/monkey_patch.py, 0.6.2 and 0.8.5).
+struct LigerDesign {
+  /// From which release on: a model that it does not know it leaves as it is ("There are currently no Liger kernels
+  /// supported for model type").
+  enum class Since : std::uint8_t { v0_6, v0_8, never };
+  Since since = Since::never;
+  bool planned = true;
+  bool last_norm_apart = false;  ///< the gradient of the last norm is not written over the one that arrives
+  bool norms_heads = false;      ///< norms of q and k are replaced in every release
+};
+
 /// Source: models/<model_type>/modeling_<model_type>.py of transformers 4.57.1 and 5.24.0, which agree but for what
 /// nn/behaviour.h tells apart.
 struct FamilyDesign {
@@ -69,7 +80,7 @@ struct FamilyDesign {
   bool scales_residual = false;  ///< what attention and MLP add is multiplied by a number
   bool scales_logits = false;    ///< and so are the logits
   DecoderHabits decoder = {};
-  bool liger_known = false;  ///< which of its modules Liger replaces is planned
+  LigerDesign liger = {};
   LookedAt looked_at = LookedAt::from_4_53;
   ExpertNames experts = {};
   bool router_first = false;  ///< ahead of the experts in the order of registration

@@ -14,6 +14,8 @@ class Fsdp2Runtime final : public ShardingRuntime {
   /// `of_experts`: the mesh of those that expert parallelism spreads.
   Fsdp2Runtime(const Fsdp2Options& options, const Fsdp2Preparation& preparation, const Fsdp2Options& of_experts = {});
 
+  /// The optimizer has made state for the parameters as they are before they are cut, by which it holds them for good.
+  void keep_whole() { fully_shard_.keep_whole(); }
   void place_model(Context&, CausalLm&) override {}  ///< moved unit by unit in prepare()
   std::vector<TrainedTensor> trained(CausalLm& model) override;
   void prepare(Context& ctx, CausalLm& model) override;

@@ -38,6 +38,7 @@ void FullyShard::add(Context& ctx, const std::vector<Module*>& modules, const Re
   for (const Parameter* parameter : managed) {
     const Tensor& tensor = whole_.at(parameter);
     whole.push_back(ctx.place == Place::device ? to_device(ctx, tensor) : tensor);
+    if (keeps_whole_ && parameter->trainable) kept_.push_back(whole.back());
   }
   std::vector<Fsdp2Param> params;
   for (std::size_t i = 0; i < managed.size(); ++i) {

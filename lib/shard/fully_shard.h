@@ -27,6 +27,8 @@ class FullyShard {
   /// `parameters` of the root as they are now, in the order in which end() lets go of them; those that `ignored` says
   /// yes to are left alone.
   void begin(std::vector<Parameter*> parameters, const std::function<bool(const Parameter&)>& ignored);
+  /// Somebody goes on holding trained parameters as they are when they are cut.
+  void keep_whole() { keeps_whole_ = true; }
   /// A parameter as it was then, until end().
   const Tensor& whole(const Parameter& parameter) const { return whole_.at(&parameter); }
   /// One group of all parameters below `modules` that no earlier call has taken. A parameter that is shared with an
@@ -67,7 +69,9 @@ class FullyShard {
   std::vector<std::unique_ptr<Fsdp2State>> states_;
   std::unordered_map<const Module*, Fsdp2State*> state_of_;
   std::unordered_map<const Parameter*, Tensor> whole_;
-  std::vector<Parameter*> let_go_;                              ///< the order of whole_'s end
+  std::vector<Parameter*> let_go_;  ///< the order of whole_'s end
+  bool keeps_whole_ = false;
+  std::vector<Tensor> kept_;
   std::unordered_map<const Parameter*, Fsdp2Param*> shard_of_;  ///< of a parameter in two groups, that of the later
   std::unordered_set<const Parameter*> ignored_;
 };

@@ -35,6 +35,7 @@ void Trainer::prepare(Context& ctx) {
   begin_phase_("prepare");
   runtime_.place_model(ctx, model_);
   ctx.device.empty_cache();  // accelerator.free_memory()
+  make_first_sums(ctx);
   runtime_.prepare(ctx, model_);
   make_optimizer(ctx);
   if (options_.scales_loss) scaler_.emplace(options_.gradient_parts);
@@ -87,6 +88,13 @@ void Trainer::end_step(Context& ctx, std::int64_t step) {
   save_checkpoint(ctx, model_, runtime_, *optimizer_, options_.save);
 }
 
+void Trainer::make_first_sums(Context& ctx) {
+  if (!options_.keeps_first_sums) return;
+  const std::vector<ParameterGroup> groups =
+      group_parameters(runtime_.ShardingRuntime::trained(model_), options_.groups).groups;
+  first_sums_ = first_adagrad_states(ctx, groups, options_.adagrad_start != AdagradStart::unmoved);
+}
+
 void Trainer::make_optimizer(Context& ctx) {
   OptimizerSetup setup{.behaviour = options_.optimizer_behaviour, .embeddings = {}};
   Embedding* const embedding = model_.parts().embedding.get();  // none on later stages of a pipeline
@@ -102,7 +110,10 @@ void Trainer::make_optimizer(Context& ctx) {
     if (mesh == LayerMesh::tp) tensors.axes.push_back(options_.tensor_parallel);
     if (mesh == LayerMesh::ep) tensors.axes.push_back(options_.expert_parallel);
   }
-  optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
+  if (std::holds_alternative<Adagrad>(options_.optimizer))
+    optimizer_ = make_adagrad(ctx, std::move(groups), options_.adagrad_start);
+  else
+    optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
   optimizer_->set_lr(options_.learning_rate);
   optimizer_->set_weight_decays(std::move(decays));
   const auto* apollo = std::get_if<Apollo>(&options_.optimizer);

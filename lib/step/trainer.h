@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nn/causal_lm.h"
+#include "optim/adagrad.h"
 #include "optim/grad_scaler.h"
 #include "optim/mesh_norm.h"
 #include "optim/optimizer.h"
@@ -42,6 +43,9 @@ struct TrainerOptions {
   std::int64_t num_steps = 3;
   OptimizerKind optimizer = AdamW{};
   OptimizerBehaviour optimizer_behaviour{};
+  AdagradStart adagrad_start = AdagradStart::moved;
+  /// Adagrad was made for the parameters as they were before the runtime set itself up, and keeps what it then made.
+  bool keeps_first_sums = false;
   GroupOptions groups{};
   ItemCount item_count = ItemCount::device_int64;
   bool averages_tokens = true;      ///< average_tokens_across_devices: the number is summed over the ranks
@@ -94,6 +98,7 @@ class Trainer {
   Bytes managed_state() const { return optimizer_->managed_state(); }
 
  private:
+  void make_first_sums(Context& ctx);
   void make_optimizer(Context& ctx);
   Tensor counted_items(Context& ctx, double own) const;
   /// A batch of made-up text.
@@ -126,6 +131,7 @@ class Trainer {
   std::optional<GradScaler> scaler_;
   std::vector<Tensor> trained_;
   std::map<LayerMesh, MeshTensors> by_mesh_;  ///< the same
+  std::vector<std::vector<AdagradState>> first_sums_;
   std::int64_t micro_ = 0;
   std::vector<StepNumbers> numbers_;
   PipelineBuffers pipeline_{options_.pipeline};

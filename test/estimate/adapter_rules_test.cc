@@ -42,13 +42,15 @@ TEST_CASE("estimate/adapter_rules: options that came with later versions of PEFT
   CHECK(codes(job) == Codes{"not-in-peft"});
 }
 
-TEST_CASE("estimate/adapter_rules: what lies beside the embedding, on plans that cut it") {
+TEST_CASE("estimate/adapter_rules: what lies beside the embedding") {
   for (const JobSpec& job : {with({.target_modules = {"q_proj", "embed_tokens"}}),
                              with({.target_modules = {"q_proj"}, .trainable_token_indices = {1}})}) {
-    for (const ShardingPlan& plan : {ShardingPlan{Ddp{}}, ShardingPlan{Fsdp2{}}, ShardingPlan{Zero{.stage = 2}}})
+    for (const ShardingPlan& plan :
+         {ShardingPlan{Ddp{}}, ShardingPlan{Fsdp1{}}, ShardingPlan{Fsdp2{}}, ShardingPlan{Zero{.stage = 3}}})
       CHECK(codes(job, plan).empty());
-    for (const ShardingPlan& plan : {ShardingPlan{Fsdp1{}}, ShardingPlan{Zero{.stage = 3}}})
-      CHECK(codes(job, plan).size() == 1);
+    JobSpec shared = job;
+    shared.cluster.mesh.tp = 2;
+    CHECK(codes(shared, Single{}).size() == 1);
   }
   JobSpec tied = with({.target_modules = {"q_proj"}, .trainable_token_indices = {1}});
   tied.model.tie_word_embeddings = true;

@@ -144,7 +144,7 @@ TEST_CASE("estimate/expert_rules: experts without tokens, and Liger's, are refus
   job.training.seq_len = 4;
   CHECK(code(job).empty());
   job.training.loss = Loss::liger;
-  CHECK(code(job) == "liger-experts");
+  CHECK(code(job) == "loss-liger-family");
 }
 
 TEST_CASE("estimate/expert_rules: adapters on listed experts have dropout and DoRA as those of other layers do") {

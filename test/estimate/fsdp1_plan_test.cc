@@ -77,6 +77,19 @@ TEST_CASE("estimate/fsdp1_plan: a policy for mixed precision, unless the 4-bit s
   CHECK(fsdp1_options(qlora_job(), plan, 0, StackProfile({}))->mixed_precision.param_dtype == DType::bfloat16);
 }
 
+// Seen with torch 2.8.0 and 2.14.1.
+TEST_CASE("estimate/fsdp1_plan: what is trained beside the embedding is in one unit with it") {
+  JobSpec job = lora_job();
+  for (const AdapterSpec& adapter : {AdapterSpec{.target_modules = {"q_proj", "embed_tokens"}},
+                                     AdapterSpec{.target_modules = {"q_proj"}, .trainable_token_indices = {1}}}) {
+    job.adapter = adapter;
+    CHECK(refused(job, {}) == "fsdp1-mixed-dtypes");
+    job.adapter->dtype = DType::bfloat16;
+    CHECK(refused(job, {}).empty());
+    CHECK(refused(job, {.use_orig_params = false}) == "fsdp1-mixed-unit");
+  }
+}
+
 TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
   JobSpec job = qlora_job();
   CHECK(refused(job, {}).empty());

@@ -80,6 +80,26 @@ TEST_CASE("estimate/loss_rules: under ZeRO-3 the head is gathered as it is read,
   CHECK(peak(job, plan, "micro2.backward") == 173'644'669);
 }
 
+TEST_CASE("estimate/loss_rules: Liger leaves models alone that it does not know") {
+  JobSpec job = small_job(small_model(Family::olmo3));
+  job.stack = {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
+  const auto same = [&](Family family) {
+    JobSpec plain = job;
+    plain.model = small_model(family);
+    JobSpec liger = plain;
+    liger.training.loss = Loss::liger;
+    return peak(plain, Single{}, "micro2.backward") == peak(liger, Single{}, "micro2.backward");
+  };
+  CHECK(same(Family::olmo3));
+  CHECK(same(Family::glm));
+  CHECK_FALSE(same(Family::gemma3_text));
+  job.stack = {{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}};
+  CHECK_FALSE(same(Family::olmo3));
+  job.training.loss = Loss::liger;
+  job.model = small_model(Family::granite);
+  CHECK(refused(job, Single{}, "loss-liger-family"));
+}
+
 TEST_CASE("estimate/loss_rules: a head with an adapter, or one that is a copy in a unit of its own, is refused") {
   JobSpec job = liger_job(llama_1b(2));
   CHECK_FALSE(refused(job, Fsdp1{}, "loss-liger-saved-head"));

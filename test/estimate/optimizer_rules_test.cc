@@ -30,7 +30,10 @@ TEST_CASE("estimate/optimizer_rules: FSDP2's DTensors are nothing for bitsandbyt
     CHECK(refused(job, "rmsprop", plan).empty());
     CHECK(refused(job, "sgd", plan).empty());
   }
-  CHECK(refused(job, "adagrad", "fsdp2") == "fsdp2-adagrad");
+  JobSpec older = job;
+  older.stack.torch = Version{2, 8, 0};
+  CHECK(refused(older, "adagrad", "fsdp2") == "fsdp2-adagrad");
+  CHECK(refused(job, "adagrad", "fsdp2").empty());
 }
 
 TEST_CASE("estimate/optimizer_rules: other plans take them") {
@@ -49,7 +52,8 @@ TEST_CASE("estimate/optimizer_rules: what updates parameters on the host") {
     const auto refusals = check_optimizer(job, Fsdp1{.cpu_offload = true}, StackProfile(job.stack));
     return refusals.empty() ? "" : refusals.front().code;
   };
-  for (const char* optimizer : {"adamw_torch", "adafactor", "paged_adamw_8bit", "lion_32bit", "ademamix_8bit"})
+  for (const char* optimizer :
+       {"adamw_torch", "adagrad", "adafactor", "paged_adamw_8bit", "lion_32bit", "ademamix_8bit"})
     CHECK(refused_offloaded(optimizer).empty());
   CHECK(refused_offloaded("paged_ademamix_8bit") == "offloaded-paged-ademamix");
   CHECK(refused_offloaded("adamw_torch_8bit") == "offloaded-optimizer");
@@ -62,6 +66,8 @@ TEST_CASE("estimate/optimizer_rules: Adagrad's sums are made before FSDP1 trains
   CHECK(refused(job, "adagrad", "fsdp1-full-shard").empty());
   job.stack.torch = Version{2, 8, 0};
   CHECK(refused(job, "adagrad", "fsdp1-full-shard") == "fsdp1-adagrad-dtypes");
+  const auto offloaded = check_optimizer(job, Fsdp1{.cpu_offload = true}, StackProfile(job.stack));
+  CHECK(offloaded.empty());  // one by one
   job.training.bf16 = false;
   CHECK(refused(job, "adagrad", "fsdp1-full-shard").empty());
 }

@@ -105,11 +105,14 @@ TEST_CASE("estimate/zero_plan: offload that stages 1 and 2 do not have is refuse
   CHECK(refused(kLora, Zero{.allgather_bucket_size = 3}) == "zero-allgather-bucket");
 }
 
-TEST_CASE("estimate/zero_plan: torch's Adagrad, which DeepSpeed makes a second time, is refused") {
+TEST_CASE("estimate/zero_plan: torch's Adagrad, which DeepSpeed makes a second time, wants one group of parameters") {
   JobSpec job = kLora;
   job.training.optimizer = named_optimizer("adagrad");
   Zero plan;
-  CHECK(refused(job, plan) == "zero-adagrad");
+  CHECK(refused(job, plan) == "");
+  JobSpec full = job;
+  full.adapter.reset();
+  CHECK(refused(full, plan) == "zero-adagrad");
   plan.offload_optimizer.device = OffloadDevice::cpu;
   CHECK(refused(job, plan) == "");  // DeepSpeedCPUAdagrad takes its place
   plan.zero_force_ds_cpu_optimizer = false;
