@@ -180,6 +180,10 @@ std::string training_text(const TrainingSpec& t) {
     lines.raw("optim_args", "{rank: " + text_of(apollo->rank) + ", scale_type: " + text_of(apollo->scale_type) +
                                 ", proj_type: " + text_of(apollo->proj_type) + ", update_proj_gap: " +
                                 text_of(apollo->update_proj_gap) + ", scale: " + text_of(apollo->scale) + "}");
+  if (const auto* galore = std::get_if<GaLore>(&t.optimizer.kind))
+    lines.raw("optim_args", "{rank: " + text_of(galore->rank) + ", proj_type: " + text_of(galore->proj_type) +
+                                ", update_proj_gap: " + text_of(galore->update_proj_gap) +
+                                ", scale: " + text_of(galore->scale) + "}");
   lines.add("max_grad_norm", t.max_grad_norm);
   lines.add("attn_implementation", t.attention);
   lines.add("loss", t.loss);

@@ -257,7 +257,8 @@ void say_checkpointing(ForeignFile& file, std::string_view key, bool reentrant) 
 }
 
 void read_low_rank_keys(ForeignFile& file, std::string_view optimizer) {
-  const bool projects = file.map().text(optimizer).value_or("").starts_with("apollo_");
+  const std::string name = file.map().text(optimizer).value_or("");
+  const bool projects = name.starts_with("apollo_") || name.starts_with("galore_");
   for (const std::string_view key : {"optim_target_modules", "optim_args"})
     if (projects)
       file.copy(key, "training", key);

@@ -16,21 +16,13 @@ constexpr std::int64_t kMostTokens = 1 << 30;
 constexpr std::int64_t kMostSteps = 64;
 
 /// Names of the Trainer (transformers 4.48 to 5.24, training_args.py, OptimizerNames) that are not planned.
-constexpr std::string_view kGaLore =
-    "its projections are singular value decompositions, and the workspace that cuSOLVER takes for them (gesvdj: m x n + "
-    "n x n numbers of a tall matrix, more of a square one) was seen on no GPU";
-constexpr std::array<NotSupported, 13> kOtherOptimizers{{
+constexpr std::array<NotSupported, 8> kOtherOptimizers{{
     {"adamw_hf", "transformers has dropped its own AdamW; take adamw_torch"},
     {"adamw_apex_fused", "NVIDIA Apex is not planned"},
     {"adamw_torch_xla", "it is for TPUs"},
     {"adamw_torch_npu_fused", "it is for Ascend NPUs"},
     {"adamw_anyprecision", "torchdistx is not planned"},
-    {"galore_adamw", kGaLore},
-    {"galore_adamw_8bit", kGaLore},
-    {"galore_adafactor", kGaLore},
-    {"galore_adamw_layerwise", kGaLore},
-    {"galore_adamw_8bit_layerwise", kGaLore},
-    {"galore_adafactor_layerwise", kGaLore},
+    {"galore_adafactor_layerwise", "the Trainer gives it a rate beside relative_step=True, which it refuses"},
     {"grokadamw", "it moves its state between host and GPU within a step, which is not planned yet"},
     {"paged_adamw", "the Trainer's names are paged_adamw_32bit and paged_adamw_8bit"},
 }};
@@ -119,28 +111,40 @@ NodePtr split_options(const TextNode& node) {
   return map_of(std::move(entries), node.position);
 }
 
-/// TrainingArguments.optim_args: a map here, one text "rank=64,scale_type=tensor" there (trainer.py, 4.49 on).
-void read_apollo(MapReader& training, Apollo& apollo) {
+/// TrainingArguments.optim_args: a map here, one text "rank=64,scale_type=tensor" there (trainer.py).
+template <class Read>
+void read_optim_args(MapReader& training, Read read) {
   constexpr std::string_view kKey = "optim_args";
-  constexpr std::array<std::string_view, 1> kProjections{"random"};
-  constexpr std::array<NotSupported, 1> kOtherProjections{{{"svd", kGaLore}}};
   const auto* node = training.take(kKey);
   const NodePtr split = node && node->kind == NodeKind::scalar ? split_options(*node) : nullptr;
   MapReader map(split ? split.get() : node, training.place_of(kKey), training.findings());
-  apollo.rank = map.integer_or("rank", {1, 1 << 16}, apollo.rank);
+  read(map);
+  map.finish();
+}
+
+/// What GaLore and APOLLO have both.
+template <class Kind>
+void read_projection(MapReader& map, Kind& kind) {
+  kind.rank = map.integer_or("rank", {1, 1 << 16}, kind.rank);
+  kind.proj_type = map.choice_or("proj_type", kind.proj_type);
+  kind.update_proj_gap = map.integer_or("update_proj_gap", {1, 1 << 20}, kind.update_proj_gap);
+  kind.scale = map.number_or("scale", {0, 1e9}, kind.scale);
+}
+
+void read_apollo(MapReader& map, Apollo& apollo) {
+  constexpr std::array<std::string_view, 1> kProjections{"random"};
+  constexpr std::array<NotSupported, 1> kOtherProjections{
+      {{"svd", "APOLLO's projections by singular vectors are not planned yet"}}};
   map.word("proj", kProjections, kOtherProjections);
   apollo.scale_type = map.choice_or("scale_type", apollo.scale_type);
-  apollo.proj_type = map.choice_or("proj_type", apollo.proj_type);
-  apollo.update_proj_gap = map.integer_or("update_proj_gap", {1, 1 << 20}, apollo.update_proj_gap);
-  apollo.scale = map.number_or("scale", {0, 1e9}, apollo.scale);
-  map.finish();
+  read_projection(map, apollo);
 }
 
 std::optional<OptimTargets> read_optim_targets(MapReader& map, const NamedOptimizer& optimizer) {
   constexpr std::string_view kKey = "optim_target_modules";
-  if (!std::holds_alternative<Apollo>(optimizer.kind)) {
+  if (!std::holds_alternative<Apollo>(optimizer.kind) && !std::holds_alternative<GaLore>(optimizer.kind)) {
     for (const std::string_view key : {kKey, std::string_view("optim_args")})
-      map.forbid(key, "it is for apollo_adamw and apollo_adamw_layerwise", "leave it out");
+      map.forbid(key, "it is for the optimizers of GaLore and APOLLO", "leave it out");
     return std::nullopt;
   }
   map.require(kKey,
@@ -238,7 +242,10 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
   spec.optimizer = read_optimizer(map, stack);
   spec.weight_decay = map.number_or("weight_decay", {}, 0.0);
   spec.optim_targets = read_optim_targets(map, spec.optimizer);
-  if (auto* apollo = std::get_if<Apollo>(&spec.optimizer.kind)) read_apollo(map, *apollo);
+  if (auto* apollo = std::get_if<Apollo>(&spec.optimizer.kind))
+    read_optim_args(map, [apollo](MapReader& args) { read_apollo(args, *apollo); });
+  if (auto* galore = std::get_if<GaLore>(&spec.optimizer.kind))
+    read_optim_args(map, [galore](MapReader& args) { read_projection(args, *galore); });
   spec.max_grad_norm = map.number_or("max_grad_norm", {}, 1.0);
   spec.attention = map.choice_or("attn_implementation", default_attention(family, stack), kOtherAttention);
   spec.loss = map.choice_or("loss", Loss::plain);

@@ -85,8 +85,11 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
   options.num_steps = training.num_steps;
   options.optimizer = training.optimizer.kind;
   // The last step makes new projections, as every update_proj_gap-th does.
-  if (auto* apollo = std::get_if<Apollo>(&options.optimizer))
-    apollo->update_proj_gap = std::min(apollo->update_proj_gap, std::max<std::int64_t>(training.num_steps - 1, 1));
+  const auto within = [&](std::int64_t& gap) {
+    gap = std::min(gap, std::max<std::int64_t>(training.num_steps - 1, 1));
+  };
+  if (auto* apollo = std::get_if<Apollo>(&options.optimizer)) within(apollo->update_proj_gap);
+  if (auto* galore = std::get_if<GaLore>(&options.optimizer)) within(galore->update_proj_gap);
   options.groups = {.optim_targets = training.optim_targets,
                     .name_prefix = std::string(wrapper_prefix(job.adapter.has_value())),
                     .norms_decay = stack.norms_decay(job.model.family),

@@ -1,6 +1,8 @@
 #include "estimate/optimizer_rules.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <variant>
@@ -10,6 +12,7 @@
 #include "estimate/weight_list.h"
 #include "model/target_matching.h"
 #include "plan/loading.h"
+#include "tensor/svd.h"
 
 namespace qlp {
 namespace {
@@ -77,33 +80,72 @@ bool finds_optim_target(const JobSpec& job, const StackProfile& stack) {
   return std::ranges::any_of(list_weights(job, stack.load()), &ListedWeight::projected);
 }
 
+/// Where cuSOLVER counts the numbers of a workspace in more than 32 bits it refuses (CUSOLVER_STATUS_INVALID_VALUE).
+bool finds_vectors(const JobSpec& job, const StackProfile& stack) {
+  return std::ranges::all_of(list_weights(job, stack.load()), [&](const ListedWeight& weight) {
+    return !weight.projected || !weight.trained ||
+           gesvdj_workspace(weight.rows, weight.width, stack.optimizer().cusolver) <=
+               std::numeric_limits<std::int32_t>::max();
+  });
+}
+
+/// project_back() of reverse_std takes a square for what was projected from the left (galore_projector.py, 1.0).
+bool confuses_sides(const JobSpec& job, const GaLore& galore, const StackProfile& stack) {
+  if (galore.proj_type != GaLore::Side::reverse_std) return false;
+  return std::ranges::any_of(list_weights(job, stack.load()), [&](const ListedWeight& weight) {
+    return weight.projected && weight.trained && weight.rows < weight.width && weight.rows <= galore.rank;
+  });
+}
+
 /// Which need whole gradients of the shape of their parameters, on every rank.
 void check_whole(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, Diagnostics& refusals) {
   const auto refuse = [&](std::string code, std::string message, std::string hint) {
     refusals.push_back(refusal(std::move(code), std::move(message), std::string(kKey), std::move(hint)));
   };
   const bool single = std::holds_alternative<Single>(plan), alone = job.cluster.mesh == Mesh{};
-  if (const auto* apollo = std::get_if<Apollo>(&job.training.optimizer.kind)) {
+  const auto* galore = std::get_if<GaLore>(&job.training.optimizer.kind);
+  if (galore || std::holds_alternative<Apollo>(job.training.optimizer.kind)) {
+    const std::string& name = job.training.optimizer.name;
+    const std::string family = galore ? "galore" : "apollo", by_step = family + "_adamw";
     if (!job.training.optim_targets)
-      refuse("apollo-targets", "the Trainer: 'You need to define `optim_target_modules`'",
+      refuse(family + "-targets", "the Trainer: 'You need to define `optim_target_modules`'",
              "give training.optim_target_modules");
     else if (!finds_optim_target(job, stack))
-      refuse("apollo-no-target",
-             "the Trainer: 'No target modules found for " + job.training.optimizer.name +
+      refuse(family + "-no-target",
+             "the Trainer: 'No target modules found for " + name +
                  "': training.optim_target_modules names no linear layer of this model",
              "name layers that it has, as q_proj, or all-linear");
-    if (apollo->layerwise && !single)
-      refuse("layerwise-ddp", "the Trainer refuses it: 'Layer-wise apollo_adamw_layerwise does not support DDP'",
-             "take apollo_adamw, or plan single");
-    if (apollo->layerwise && job.training.gradient_accumulation_steps > 1)
-      refuse("layerwise-accumulation",
-             "the Trainer refuses it: 'Layerwise apollo_adamw_layerwise does not support gradient accumulation'",
-             "take apollo_adamw, or gradient_accumulation_steps: 1");
-    if (apollo->layerwise && job.training.fp16)
-      refuse("layerwise-float16", "no gradient is left for torch's GradScaler: 'No inf checks were recorded'",
-             "take apollo_adamw, or set mixed_precision to bf16");
-    if ((!single && !std::holds_alternative<Ddp>(plan)) || !alone)
-      refuse("apollo-sharded", "what APOLLO does with parts of parameters is not worked out yet",
+    else if (galore && !finds_vectors(job, stack))
+      refuse("galore-svd-size",
+             "the workspace for the singular vectors of a weight that training.optim_target_modules names is more than "
+             "cuSOLVER takes: 'CUSOLVER_STATUS_INVALID_VALUE'",
+             "leave the largest layers out of training.optim_target_modules, as lm_head");
+    else if (galore && confuses_sides(job, *galore, stack))
+      refuse("galore-rank",
+             "GaLore takes the update of a wide matrix for one from the other side where rank is its height or more: "
+             "'mat1 and mat2 shapes cannot be multiplied'",
+             "take a smaller rank, or proj_type: std");
+    if (steps_by_layers(job.training.optimizer.kind)) {
+      if (!single)
+        refuse("layerwise-ddp", "the Trainer refuses it: 'Layer-wise " + name + " does not support DDP'",
+               "take " + by_step + ", or plan single");
+      if (job.training.gradient_accumulation_steps > 1)
+        refuse("layerwise-accumulation",
+               "the Trainer refuses it: 'Layerwise " + name + " does not support gradient accumulation'",
+               "take " + by_step + ", or gradient_accumulation_steps: 1");
+      if (job.training.fp16)
+        refuse("layerwise-float16", "no gradient is left for torch's GradScaler: 'No inf checks were recorded'",
+               "take " + by_step + ", or set mixed_precision to bf16");
+    }
+    const bool flat = std::holds_alternative<Fsdp1>(plan) || std::holds_alternative<Zero>(plan);
+    if (galore && flat)
+      refuse("galore-sharded",
+             "GaLore projects matrices, and this plan hands it flat parts: 'tuple index out of range'",
+             "take adamw_torch, or plan single or ddp");
+    else if ((!single && !std::holds_alternative<Ddp>(plan)) || !alone)
+      refuse(family + "-sharded",
+             std::string("what ") + (galore ? "GaLore" : "APOLLO") +
+                 " does with parts of parameters is not worked out yet",
              "take adamw_torch, or plan single or ddp");
   }
   if (const auto* lomo = std::get_if<Lomo>(&job.training.optimizer.kind)) {

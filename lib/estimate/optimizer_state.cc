@@ -113,6 +113,51 @@ OptimizerState of(const Apollo& kind, std::span<const TrainedShape> trained) {
   return state;
 }
 
+/// What GaLore makes of a matrix, and the elements of its vectors. Those that need no cast stay with all that were
+/// found.
+struct Projected {
+  TrainedShape low_rank;
+  Bytes vectors;
+};
+Projected projected(const GaLore& kind, const TrainedShape& matrix) {
+  using Side = GaLore::Side;
+  const bool tall = matrix.rows >= matrix.width, both = kind.proj_type == Side::full;
+  const bool right = kind.proj_type == Side::right || (kind.proj_type == Side::std && tall) ||
+                     (kind.proj_type == Side::reverse_std && !tall);
+  const DType dtype = kind.base == GaLore::Base::adafactor ? DType::float32 : matrix.dtype;
+  const std::int64_t found = std::min(matrix.rows, matrix.width), used = std::min(kind.rank, found);
+  const std::int64_t length = (both || !right ? matrix.rows : 0) + (both || right ? matrix.width : 0);
+  Projected out{matrix, bytes_of((dtype == DType::float32 ? found : used) * length, dtype)};
+  if (both || !right) out.low_rank.rows = used;
+  if (both || right) out.low_rank.width = used;
+  return out;
+}
+
+OptimizerState of(const GaLore& kind, const OptimizerBehaviour& behaviour, std::span<const TrainedShape> trained) {
+  using Base = GaLore::Base;
+  std::vector<TrainedShape> kept(trained.begin(), trained.end());
+  Bytes vectors;
+  for (TrainedShape& tensor : kept) {
+    tensor.embedding = false;  // the Trainer spares them where it makes an optimizer of bitsandbytes'
+    if (!tensor.projected) continue;
+    const Projected made = projected(kind, tensor);
+    tensor = made.low_rank, vectors += made.vectors;
+  }
+  OptimizerState state = kind.base == Base::adafactor ? of(Adafactor{}, kept)
+                         : kind.base == Base::adamw
+                             ? copies(kept, 2)
+                             : of(Bitsandbytes{Bitsandbytes::Algorithm::adamw, 8, false}, behaviour, kept);
+  if (kind.base == Base::adamw_8bit && kind.layerwise) {  // one by one, for the maps that each optimizer has
+    state.allocated = Bytes{};
+    for (const TrainedShape& tensor : kept)
+      state.allocated += of(Bitsandbytes{Bitsandbytes::Algorithm::adamw, 8, false}, behaviour, {&tensor, 1}).allocated;
+  }
+  if (kind.base == Base::adamw_8bit && behaviour.bnb_galore_norm)
+    state.allocated += floats(static_cast<std::int64_t>(kept.size()));
+  state.allocated += vectors;
+  return state;
+}
+
 /// None; AdaLOMO's sums for rows and columns, which it also makes for what is frozen.
 OptimizerState of(const Lomo& kind, std::span<const TrainedShape> trained) {
   OptimizerState state;
@@ -142,6 +187,7 @@ OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehavio
           [&](const Muon&) { return copies(trained, 1); },
           [&](const Torchao& torchao) { return of(torchao, trained); },
           [&](const Apollo& apollo) { return of(apollo, trained); },
+          [&](const GaLore& galore) { return of(galore, behaviour, trained); },
           [&](const Lomo& lomo) { return of(lomo, trained); },
       },
       kind);

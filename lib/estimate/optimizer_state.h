@@ -18,7 +18,7 @@ struct TrainedShape {
   bool vector = true;  ///< of one dimension
   DType dtype = DType::float32;
   bool embedding = false;  ///< the weight of an nn.Embedding
-  bool projected = false;  ///< by APOLLO, to fewer rows or columns
+  bool projected = false;  ///< by GaLore or APOLLO, to fewer rows or columns
   bool has_gradient = true;
   std::optional<DType> made_as{};  ///< its dtype when the optimizer was made, if that was another
 

@@ -9,6 +9,7 @@
 #include "estimate/parallel_rules.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/gpu_catalogue.h"
+#include "plan/stack_profile.h"
 
 namespace qlp {
 namespace {
@@ -51,6 +52,13 @@ OutsideTerm library_overhead(const ClusterSpec& cluster) {
           .source = data_centre
                         ? "cuBLAS handles and loaded kernels: 0.16 GiB beyond the context on H100 (vllm#12126)"
                         : "cuBLAS handles and loaded kernels: 0.20 GiB beyond the context on 24 GB cards (vllm#14447)"};
+}
+
+/// cusolverDnCreate, without the cuBLAS handles that it makes too: one cudaMalloc, as the libraries of 11.6.1, 11.7.1,
+/// 11.7.3 and 12.0.4 make it; that of 11.4.5 makes none.
+OutsideTerm cusolver_handle(const GpuSpec& gpu, CuSolver cusolver) {
+  const std::uint64_t mib = cusolver == CuSolver::v11_4_5 ? 0 : gpu.compute_capability >= 90 ? 32 : 4;
+  return {.name = "cusolver", .bytes = Bytes{mib << 20}, .source = "the handle's own memory (cuSOLVER 11.4 to 12.0)"};
 }
 
 /// The profile's entry for such a communicator, null where none was measured.
@@ -157,6 +165,8 @@ std::vector<OutsideTerm> device_terms(const ClusterSpec& cluster) {
 
 std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan) {
   std::vector<OutsideTerm> terms = device_terms(job.cluster);
+  if (std::holds_alternative<GaLore>(job.training.optimizer.kind))
+    terms.push_back(cusolver_handle(job.cluster.gpu, StackProfile(job.stack).optimizer().cusolver));
   if (std::holds_alternative<Single>(plan.plan) && ranks_of(job, plan) == 1) return terms;
   OutsideTerm nccl{.name = "nccl", .measured = job.cluster.machine.has_value()};
   for (const auto& [communicator, count] : communicators(job, plan)) {

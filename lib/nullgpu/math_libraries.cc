@@ -1,6 +1,6 @@
 // cuSPARSE, cuSOLVER, cuRAND, cuFFT: handles and descriptors. What computes is a launch and what asks for the size of a
-// workspace is told 0 (entry_points/); the size of a sparse result, which only the device would know, is taken to be 0
-// too.
+// workspace is told 0 (entry_points/), but for the SVDs of cusolver_svd.cc; the size of a sparse result, which only the
+// device would know, is taken to be 0 too.
 #include <atomic>
 #include <cstdint>
 #include <cstring>

@@ -1,23 +1,33 @@
 // transformers/optimization.py, Adafactor with scale_parameter and relative_step off, as the Trainer makes it;
-// transformers 4.48 to 5.24.
+// transformers 4.48 to 5.24; galore_torch 1.0, adafactor.py, which has it from there.
 #include <cmath>
+#include <optional>
 
 #include "optim/factored_moment.h"
+#include "optim/galore_projector.h"
 #include "optim/optimizer_state.h"
 
 namespace qlp {
 namespace {
 
 struct AdafactorState {
-  FactoredMoment exp_avg_sq;
-  Tensor rms;  ///< of the parameter
+  FactoredMoment exp_avg_sq{};
+  Tensor rms{};  ///< of the parameter
   std::int64_t steps = 0;
-  std::vector<Tensor> tensors() const { return {exp_avg_sq.row, exp_avg_sq.column, exp_avg_sq.all, rms}; }
+  std::optional<GaLoreProjector> projector{};
+  std::vector<Tensor> tensors() const {
+    std::vector<Tensor> all{exp_avg_sq.row, exp_avg_sq.column, exp_avg_sq.all, rms};
+    if (projector) all.push_back(projector->left()), all.push_back(projector->right());
+    return all;
+  }
 };
 
 class AdafactorOptimizer final : public StatefulOptimizer<AdafactorState> {
  public:
-  using StatefulOptimizer::StatefulOptimizer;
+  AdafactorOptimizer(std::vector<ParameterGroup> groups, const std::optional<Projection>& projection)
+      : StatefulOptimizer(std::move(groups)), projection_(projection) {
+    if (projection) for_projected([](AdafactorState& state) { state.projector.emplace(); });
+  }
   StatesAlike states_alike(DType /*parameter*/) const override { return {1, DType::float32}; }
 
  private:
@@ -39,6 +49,7 @@ class AdafactorOptimizer final : public StatefulOptimizer<AdafactorState> {
       grad = empty_like(ctx, grad_of(parameter), DType::float32, Op::to_copy);
       copy_into(ctx, grad, grad_of(parameter));
     }
+    if (state.projector) grad = state.projector->project(ctx, *projection_, grad, state.steps);
     const bool factored = grad.shape().rank() >= 2;
     if (!state.rms.defined()) init_state(ctx, grad, factored, state);
     p_data_fp32 = parameter;
@@ -52,6 +63,7 @@ class AdafactorOptimizer final : public StatefulOptimizer<AdafactorState> {
     const double decay = 1 - std::pow(static_cast<double>(++state.steps), kDecayRate);
     scale_by_moment(ctx, state.exp_avg_sq, grad, decay, update);
     compute(ctx, Unary::mul, update, update, lr());
+    if (state.projector) update = state.projector->project_back(ctx, *projection_, update);
     const Tensor negative = empty_like(ctx, update, Op::neg);
     compute(ctx, Unary::neg, negative, update);
     if (weight_decay() != 0) compute(ctx, Unary::mul, p_data_fp32, p_data_fp32, 1 - lr() * weight_decay());
@@ -71,13 +83,15 @@ class AdafactorOptimizer final : public StatefulOptimizer<AdafactorState> {
     ctx.device.synchronize();
   }
 
+  std::optional<Projection> projection_;
   Names names_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adafactor(std::vector<ParameterGroup> groups) {
-  return std::make_unique<AdafactorOptimizer>(std::move(groups));
+std::unique_ptr<Optimizer> make_adafactor(std::vector<ParameterGroup> groups,
+                                          const std::optional<Projection>& projection) {
+  return std::make_unique<AdafactorOptimizer>(std::move(groups), projection);
 }
 
 }  // namespace qlp

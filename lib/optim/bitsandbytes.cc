@@ -1,10 +1,12 @@
-// bitsandbytes/optim/optimizer.py, ademamix.py; bitsandbytes 0.43 to 0.50.
+// bitsandbytes/optim/optimizer.py, ademamix.py; bitsandbytes 0.43 to 0.50. galore_torch 1.0, adamw8bit.py.
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/rounding.h"
+#include "optim/galore_projector.h"
 #include "optim/optimizer_state.h"
 #include "quant/codes.h"
 #include "tensor/compute.h"
@@ -15,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kMin8BitSize = 4096;     // elements; min_8bit_size of all classes
 constexpr std::int64_t kMinPagedSize = 100000;  // elements; get_state_buffer
+constexpr double kGaLoreDecay = 0.01;           // AdamW8bit's own, as the Trainer gives none
 constexpr std::int64_t kMapSize = 256;          // values of a byte; create_dynamic_map
 
 struct State {
@@ -22,14 +25,24 @@ struct State {
   Tensor state1, state2;                      ///< none where they are in managed memory
   std::shared_ptr<std::byte> paged1, paged2;  ///< of a run that computes
   Tensor absmax1, absmax2;
+  Tensor map1, map2;
+  Tensor unorm_vec;
   std::int64_t steps = 0;
-  std::vector<Tensor> tensors() const { return {state1, state2, absmax1, absmax2}; }
+  std::optional<GaLoreProjector> projector;
+  std::vector<Tensor> tensors() const {
+    std::vector<Tensor> all{state1, state2, absmax1, absmax2, unorm_vec};
+    if (projector) all.push_back(projector->left()), all.push_back(projector->right());
+    return all;
+  }
 };
 
 class BnbOptimizer final : public StatefulOptimizer<State> {
  public:
-  BnbOptimizer(const Bitsandbytes& kind, std::vector<ParameterGroup> groups, OptimizerSetup setup)
-      : StatefulOptimizer(std::move(groups)), kind_(kind), setup_(std::move(setup)) {}
+  BnbOptimizer(const Bitsandbytes& kind, std::vector<ParameterGroup> groups, OptimizerSetup setup,
+               const std::optional<Projection>& projection)
+      : StatefulOptimizer(std::move(groups)), kind_(kind), setup_(std::move(setup)), projection_(projection) {
+    if (projection) for_projected([](State& state) { state.projector.emplace(); });
+  }
 
   Bytes managed_state() const override { return managed_; }
   StatesAlike states_alike(DType parameter) const override {
@@ -41,21 +54,57 @@ class BnbOptimizer final : public StatefulOptimizer<State> {
  private:
   void step_group(Context& ctx, const std::vector<Entry>& entries) override {
     for (const auto& [parameter, state] : entries) {
+      if (state->projector) {
+        step_projected(ctx, *parameter, *state);
+        continue;
+      }
       if (!state->made) init_state(ctx, *parameter, *state);
       update(ctx, *parameter, *state);
       ctx.device.synchronize();
     }
   }
 
+  /// The step function's name of the last gradient that was projected.
+  void end_step() override { grad_ = {}; }
+
+  /// The parameter's memory becomes that of an update of fewer elements, and then that of a copy of the parameter, to
+  /// which what the update stands for is added. Its gradient stays projected.
+  void step_projected(Context& ctx, const Tensor& parameter, State& state) {
+    grad_ = state.projector->project(ctx, *projection_, grad_of(parameter), state.steps);
+    Tensor low_rank;
+    {
+      const Scoped category(ctx.category, parameter.storage().label().category);
+      const Tensor saved_data = empty_like(ctx, parameter, Op::clone);
+      copy_into(ctx, saved_data, parameter);
+      low_rank = empty_like(ctx, grad_, parameter.dtype(), Op::clone);
+      fill(ctx, low_rank, 0);
+      parameter.impl()->storage = saved_data.impl()->storage;
+    }
+    grad_.storage().set_label({Category::gradients, static_cast<std::uint32_t>(Op::mm), ctx.module});
+    set_grad(parameter, grad_);
+    set_grad(low_rank, grad_);
+    if (!state.made) init_state(ctx, low_rank, state);
+    update(ctx, low_rank, state, 0);
+    ctx.device.synchronize();
+    {
+      const Tensor update = state.projector->project_back(ctx, *projection_, low_rank);
+      compute(ctx, Binary::add, parameter, parameter, update);
+    }
+    compute(ctx, Unary::mul, parameter, parameter, 1 - lr() * kGaLoreDecay);
+  }
+
   void update(Context& ctx, const Tensor& parameter, State& state) const {
+    update(ctx, parameter, state, projection_ ? kGaLoreDecay : weight_decay());
+  }
+  void update(Context& ctx, const Tensor& parameter, State& state, double decay) const {
     ++state.steps;
     Kernels* const kernels = ctx.kernels(parameter);
     if (!kernels) return;
     const Array weights = array_of(parameter), grad = array_of(grad_of(parameter));
-    const Average first = average(parameter, state.state1, state.paged1, state.absmax1, map1_);
-    const Average second = average(parameter, state.state2, state.paged2, state.absmax2, map2_);
+    const Average first = average(parameter, state.state1, state.paged1, state.absmax1, state.map1);
+    const Average second = average(parameter, state.state2, state.paged2, state.absmax2, state.map2);
     if (kind_.algorithm == Bitsandbytes::Algorithm::adamw) {
-      const AdamWNumbers adamw{.lr = lr(), .weight_decay = weight_decay(), .step = state.steps};
+      const AdamWNumbers adamw{.lr = lr(), .weight_decay = decay, .step = state.steps};
       if (in_8_bits(parameter))
         kernels->adamw_8bit(ctx.stream, weights, grad, first.values, first.codes, second.values, second.codes, adamw);
       else
@@ -119,6 +168,8 @@ class BnbOptimizer final : public StatefulOptimizer<State> {
     const DType dtype = in_8_bits ? DType::uint8 : DType::float32;
     state.made = true;
     if (in_8_bits) {
+      const bool alone = projection_ && projection_->options.layerwise;  // in an optimizer of its own
+      if (alone) map1_ = {}, map2_ = {};
       if (!map1_.defined()) {
         map1_ = state_of(ctx, {kMapSize}, DType::float32);
         upload(ctx, map1_, dynamic_values(true));
@@ -127,6 +178,7 @@ class BnbOptimizer final : public StatefulOptimizer<State> {
         map2_ = state_of(ctx, {kMapSize}, DType::float32);
         upload(ctx, map2_, dynamic_values(false));
       }
+      state.map1 = map1_, state.map2 = map2_;
     }
     const std::int64_t blocks = in_8_bits ? ceil_div(parameter.numel(), setup_.behaviour.bnb_blocksize) : 0;
     const auto make_absmax = [&] {
@@ -138,6 +190,7 @@ class BnbOptimizer final : public StatefulOptimizer<State> {
     state.state1 = buffer(ctx, parameter, dtype, mixes ? 2 : 1, state.paged1);
     if (two) state.state2 = buffer(ctx, parameter, dtype, 1, state.paged2);
     if (!mixes) make_absmax();
+    if (projection_ && setup_.behaviour.bnb_galore_norm) state.unorm_vec = state_of(ctx, {1}, DType::float32);
   }
 
   /// get_state_buffer: where pages pay off they are in managed memory, but for parameters on the host.
@@ -154,15 +207,17 @@ class BnbOptimizer final : public StatefulOptimizer<State> {
 
   Bitsandbytes kind_;
   OptimizerSetup setup_;
-  Tensor map1_, map2_;  ///< name2qmap: of signed and of unsigned values, for all parameters
+  std::optional<Projection> projection_;
+  Tensor grad_;
+  Tensor map1_, map2_;  ///< name2qmap: of signed and of unsigned values, for all parameters of an optimizer
   Bytes managed_;
 };
 
 }  // namespace
 
 std::unique_ptr<Optimizer> make_bitsandbytes(const Bitsandbytes& kind, std::vector<ParameterGroup> groups,
-                                             OptimizerSetup setup) {
-  return std::make_unique<BnbOptimizer>(kind, std::move(groups), std::move(setup));
+                                             OptimizerSetup setup, const std::optional<Projection>& projection) {
+  return std::make_unique<BnbOptimizer>(kind, std::move(groups), std::move(setup), projection);
 }
 
 }  // namespace qlp

@@ -36,7 +36,7 @@ class Optimizer {
 
   /// One step on the parameters that have a gradient.
   virtual void step(Context& ctx) = 0;
-  /// The same for one of them, where each has an optimizer of its own (APOLLO by layers); std::logic_error of those
+  /// The same for one of them, where each has an optimizer of its own (steps_by_layers); std::logic_error of those
   /// that are never made so.
   virtual void step_alone(Context& ctx, const Tensor& parameter);
   /// The backward pass is done, in which some update what they find.

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <variant>
 
+#include "tensor/cusolver.h"
+
 namespace qlp {
 
 /// torch.optim.AdamW
@@ -78,6 +80,19 @@ struct Apollo {
   friend bool operator==(const Apollo&, const Apollo&) = default;
 };
 
+/// galore_torch's AdamW, AdamW8bit and Adafactor; the options are keys of optim_args
+struct GaLore {
+  enum class Base : std::uint8_t { adamw, adamw_8bit, adafactor };
+  enum class Side : std::uint8_t { std, reverse_std, left, right, full };
+  Base base = Base::adamw;
+  bool layerwise = false;  ///< an optimizer for each parameter, within the backward pass
+  std::int64_t rank = 128;
+  std::int64_t update_proj_gap = 200;  ///< steps between new projections
+  double scale = 0.25;                 ///< updates are multiplied by it
+  Side proj_type = Side::std;
+  friend bool operator==(const GaLore&, const GaLore&) = default;
+};
+
 /// lomo_optim.{Lomo, AdaLomo}
 struct Lomo {
   bool adaptive = false;
@@ -85,13 +100,23 @@ struct Lomo {
 };
 
 using OptimizerKind = std::variant<AdamW, Sgd, Adagrad, RmsProp, Adafactor, Bitsandbytes, ScheduleFree, StableAdamW,
-                                   Muon, Torchao, Apollo, Lomo>;
+                                   Muon, Torchao, Apollo, GaLore, Lomo>;
+
+/// Each parameter has an optimizer of its own, which steps within the backward pass.
+inline bool steps_by_layers(const OptimizerKind& kind) {
+  const auto* apollo = std::get_if<Apollo>(&kind);
+  const auto* galore = std::get_if<GaLore>(&kind);
+  return (apollo && apollo->layerwise) || (galore && galore->layerwise);
+}
 
 /// What differs between library versions.
 struct OptimizerBehaviour {
   std::int64_t bnb_blocksize = 256;  ///< elements that share an absmax
   /// The Trainer has bitsandbytes keep 32 bits for embeddings where it keeps 8 for others.
   bool bnb_spares_embeddings = true;
+  /// GaLore's AdamW8bit names no arguments: 100, which was a percentile, is taken for max_unorm, whose norm is kept.
+  bool bnb_galore_norm = true;
+  CuSolver cusolver = CuSolver::v11_7_3;
 };
 
 }  // namespace qlp

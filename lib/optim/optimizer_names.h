@@ -22,7 +22,7 @@ struct OptimizerName {
 };
 
 // clang-format off
-inline constexpr std::array<OptimizerName, 33> kOptimizerNames{{
+inline constexpr std::array<OptimizerName, 38> kOptimizerNames{{
     {"adamw_torch", AdamW{}},
     {"adamw_torch_fused", AdamW{AdamW::Loop::fused}},
     {"adamw_torch_forloop", AdamW{AdamW::Loop::forloop}},  // ours: torch's AdamW(foreach=False)
@@ -53,6 +53,11 @@ inline constexpr std::array<OptimizerName, 33> kOptimizerNames{{
     {"adamw_torch_4bit", Torchao{4}},
     {"apollo_adamw", Apollo{}},
     {"apollo_adamw_layerwise", Apollo{.layerwise = true}},
+    {"galore_adamw", GaLore{}},
+    {"galore_adamw_8bit", GaLore{.base = GaLore::Base::adamw_8bit}},
+    {"galore_adafactor", GaLore{.base = GaLore::Base::adafactor}},
+    {"galore_adamw_layerwise", GaLore{.layerwise = true}},
+    {"galore_adamw_8bit_layerwise", GaLore{.base = GaLore::Base::adamw_8bit, .layerwise = true}},
     {"lomo", Lomo{}},
     {"adalomo", Lomo{true}},
     {"muon", Muon{}},  // ours: the Trainer takes it by optimizer_cls_and_kwargs

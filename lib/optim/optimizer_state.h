@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "autograd/node.h"
+#include "optim/galore_projector.h"
 #include "optim/optimizer.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
@@ -76,6 +78,12 @@ class StatefulOptimizer : public Optimizer {
   virtual void step_group(Context& ctx, const std::vector<Entry>& entries) = 0;
   /// The step function returns.
   virtual void end_step() {}
+  /// Calls `f(state)` for what is projected: all parameters but those of the first group.
+  template <class F>
+  void for_projected(F&& f) {
+    for (std::size_t g = 1; g < groups().size(); ++g)
+      for (State& state : states_[g]) f(state);
+  }
   /// Calls `f(parameter, state)` for all parameters.
   template <class F>
   void each(F&& f) {
@@ -130,14 +138,18 @@ inline std::vector<std::vector<Tensor>> by_dtype(const std::vector<Tensor>& tens
 
 /// The second group has what is projected.
 std::unique_ptr<Optimizer> make_apollo(const Apollo& kind, std::vector<ParameterGroup> groups);
+/// The same.
+std::unique_ptr<Optimizer> make_galore(const GaLore& kind, std::vector<ParameterGroup> groups,
+                                       const OptimizerBehaviour& behaviour);
 std::unique_ptr<Optimizer> make_lomo(Context& ctx, const Lomo& kind, std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_adamw(const AdamW& kind, std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_sgd(std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_adagrad(Context& ctx, std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_rmsprop(std::vector<ParameterGroup> groups);
-std::unique_ptr<Optimizer> make_adafactor(std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_adafactor(std::vector<ParameterGroup> groups,
+                                          const std::optional<Projection>& projection = {});
 std::unique_ptr<Optimizer> make_bitsandbytes(const Bitsandbytes& kind, std::vector<ParameterGroup> groups,
-                                             OptimizerSetup setup);
+                                             OptimizerSetup setup, const std::optional<Projection>& projection = {});
 std::unique_ptr<Optimizer> make_schedule_free(const ScheduleFree& kind, std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_stable_adamw(std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_muon(std::vector<ParameterGroup> groups);

@@ -84,6 +84,14 @@ inline constexpr std::array<EnumName<Apollo::Side>, 4> kEnumNames<Apollo::Side>{
     {Apollo::Side::right, "right"},
 }};
 template <>
+inline constexpr std::array<EnumName<GaLore::Side>, 5> kEnumNames<GaLore::Side>{{
+    {GaLore::Side::std, "std"},
+    {GaLore::Side::reverse_std, "reverse_std"},
+    {GaLore::Side::left, "left"},
+    {GaLore::Side::right, "right"},
+    {GaLore::Side::full, "full"},
+}};
+template <>
 inline constexpr std::array<EnumName<Attention>, 3> kEnumNames<Attention>{{
     {Attention::sdpa, "sdpa"},
     {Attention::eager, "eager"},

@@ -153,6 +153,11 @@ Json training_json(const TrainingSpec& training) {
                          {"proj_type", name_of(apollo->proj_type)},
                          {"update_proj_gap", apollo->update_proj_gap},
                          {"scale", apollo->scale}};
+  if (const auto* galore = std::get_if<GaLore>(&training.optimizer.kind))
+    out["optim_args"] = {{"rank", galore->rank},
+                         {"proj_type", name_of(galore->proj_type)},
+                         {"update_proj_gap", galore->update_proj_gap},
+                         {"scale", galore->scale}};
   if (training.evaluation) out["evaluation"] = evaluation_json(*training.evaluation);
   if (training.saves_model) out["save"] = {{"state_dict_type", "FULL_STATE_DICT"}};
   if (training.checkpoint) out["checkpoint"] = {{"state_dict_type", name_of(*training.checkpoint)}};

@@ -165,11 +165,11 @@ std::string_view job_schema() {
             },
             "optim_args": {
               "type": "object",
-              "required": ["rank", "scale_type", "proj_type", "update_proj_gap"],
+              "required": ["rank", "proj_type", "update_proj_gap", "scale"],
               "properties": {
                 "rank": {"type": "integer", "minimum": 1},
                 "scale_type": {"enum": ["channel", "tensor"]},
-                "proj_type": {"enum": ["std", "reverse_std", "left", "right"]},
+                "proj_type": {"enum": ["std", "reverse_std", "left", "right", "full"]},
                 "update_proj_gap": {"type": "integer", "minimum": 1},
                 "scale": {"type": "number"}
               }

@@ -116,8 +116,7 @@ void Trainer::make_optimizer(Context& ctx) {
     optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
   optimizer_->set_lr(options_.learning_rate);
   optimizer_->set_weight_decays(std::move(decays));
-  const auto* apollo = std::get_if<Apollo>(&options_.optimizer);
-  if (!apollo || !apollo->layerwise) return;
+  if (!steps_by_layers(options_.optimizer)) return;
   for (std::size_t i = 0; i < trained_.size(); ++i)  // its place: a hook that held the tensor would hold itself
     register_post_accumulate_hook(trained_[i], [this, i](Context& c) {
       const Scoped grad_mode(c.grad_enabled, false);

@@ -21,7 +21,7 @@ DEFAULTS = dict(
     id=None, config=None, overrides={}, world=1, rank=0, plan="single", dtype="bfloat16", quant=None, dq=True, storage="uint8",
     kbit=False, adapter=None, autocast_adapter=True, bf16=False, fp16=False, mb=1, seq=512, ga=1, ckpt="none", optim="adamw_torch",
     attn="sdpa", clip=1.0, steps=3, loader="cuda", layer=None, liger=False, use_orig=True, offload=False, env={}, ds=None,
-    snapshot=None, stacks=False, alloc_env={})
+    snapshot=None, stacks=False, alloc_env={}, optim_target_modules=None, optim_args=None)
 ADAPTER_KEYS = {"r", "lora_alpha", "lora_dropout", "use_dora", "use_rslora", "target_modules", "exclude_modules", "layers_to_transform",
                 "layers_pattern", "target_parameters", "modules_to_save", "trainable_token_indices", "rank_pattern", "alpha_pattern", "bias",
                 "lora_bias", "dtype"}
@@ -134,6 +134,7 @@ def from_case(case, versions, shared):
         micro_batch_size=c["mb"], seq_len=c["seq"], gradient_accumulation_steps=c["ga"],
         gradient_checkpointing=CHECKPOINTING[c["ckpt"]], mixed_precision="bf16" if c["bf16"] else "fp16" if c["fp16"] else "no", optimizer=c["optim"],
         max_grad_norm=c["clip"], attn_implementation=c["attn"], loss="liger" if c["liger"] else "plain", num_steps=c["steps"])
+    sections["training"] |= {key: c[key] for key in ("optim_target_modules", "optim_args") if c[key] is not None}
     sections["cluster"] = dict(gpu=GPUS[sm], world_size=c["world"], gpus_per_node=min(8, c["world"]), memory=f"{limit}B", margin="0%")
     if allocator:
         sections["allocator"] = allocator

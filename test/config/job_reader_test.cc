@@ -266,6 +266,21 @@ TEST_CASE("config/job_reader: what APOLLO projects, and how") {
   CHECK(code("optimizer: sgd, optim_args: 'a=1'") == "not-supported");
 }
 
+TEST_CASE("config/job_reader: what GaLore projects, and how") {
+  const auto training = [](const std::string& text) {
+    return job(replaced(minimal(), "seq_len: 2048", "seq_len: 2048, " + text)).training;
+  };
+  const auto galore = training(
+      "optimizer: galore_adafactor, optim_target_modules: [attn], optim_args: 'rank=7, update_proj_gap=9, scale=2, "
+      "proj_type=full'");
+  CHECK(galore.optimizer.kind == OptimizerKind(GaLore{.base = GaLore::Base::adafactor,
+                                                      .rank = 7,
+                                                      .update_proj_gap = 9,
+                                                      .scale = 2,
+                                                      .proj_type = GaLore::Side::full}));
+  CHECK(galore.optim_targets->modules.size() == 1);
+}
+
 TEST_CASE("config/job_reader: what limits an adapter, and what is trained beside it") {
   const auto adapter = [](const std::string& text) { return *job(minimal("adapter: {" + text + "}\n")).adapter; };
   CHECK(adapter("exclude_modules: [o_proj]").exclude_modules == std::vector<std::string>{"o_proj"});

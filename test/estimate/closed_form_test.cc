@@ -222,7 +222,7 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by 
       for (JobSpec* job : {&full, &lora, &qlora, &saved}) {
         job->training.optimizer = named_optimizer(name);
         job->training.optim_targets.reset();
-        if (std::holds_alternative<Apollo>(row.kind))
+        if (std::holds_alternative<Apollo>(row.kind) || std::holds_alternative<GaLore>(row.kind))
           job->training.optim_targets = {.modules = {"self_attn", "lm_head"}};
       }
       const bool matrices_only = std::holds_alternative<Muon>(row.kind);

@@ -127,6 +127,21 @@ TEST_CASE("estimate/optimizer_rules: APOLLO needs a linear layer to project") {
   }
 }
 
+TEST_CASE("estimate/optimizer_rules: GaLore takes whole parameters whose vectors cuSOLVER finds") {
+  JobSpec job = small_job(small_model(Family::llama));
+  CHECK(refused(job, "galore_adamw", "single") == "galore-targets");
+  job.training.optim_targets = {.modules = {"q_proj", "up_proj"}};
+  for (const char* name : {"galore_adamw", "galore_adamw_8bit", "galore_adafactor"}) {
+    CHECK(refused(job, name, "single").empty());
+    CHECK(refused(job, name, "ddp").empty());
+    CHECK(refused(job, name, "fsdp2") == "galore-sharded");
+  }
+  CHECK(refused(job, "galore_adamw_layerwise", "single").empty());
+  CHECK(refused(job, "galore_adamw_layerwise", "ddp") == "layerwise-ddp");
+  job.model.hidden_size = 40000, job.model.intermediate_size = 60000;
+  CHECK(refused(job, "galore_adamw", "single") == "galore-svd-size");
+}
+
 TEST_CASE("estimate/optimizer_rules: AdaLOMO has no sums for stacks of experts") {
   JobSpec job = small_job(small_model(Family::mixtral));
   CHECK(refused(job, "adalomo", "single") == "adalomo-experts");

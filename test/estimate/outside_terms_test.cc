@@ -33,6 +33,18 @@ TEST_CASE("estimate/outside_terms: one GPU has a context and libraries, more hav
   for (const auto& term : fsdp2) CHECK_FALSE(term.source.empty());
 }
 
+TEST_CASE("estimate/outside_terms: singular vectors need cuSOLVER, whose handle has memory of its own") {
+  JobSpec job;
+  job.cluster.gpu = *find_gpu("H100 SXM5 80GB");
+  job.training.optimizer = named_optimizer("galore_adamw");
+  const auto terms = outside_terms(job, {"single", Single{}});
+  REQUIRE(terms.size() == 3);
+  CHECK(terms[2].name == "cusolver");
+  CHECK(terms[2].bytes == Bytes{32ULL << 20});
+  job.cluster.gpu = *find_gpu("A100 SXM4 80GB");
+  CHECK(outside_terms(job, {"single", Single{}})[2].bytes == Bytes{4ULL << 20});
+}
+
 TEST_CASE("estimate/outside_terms: hybrid sharding has a communicator of all, one of the node, one of the replicas") {
   JobSpec job;
   job.stack.torch = kNow;

@@ -106,6 +106,24 @@ TEST_CASE("optim/updates: APOLLO scales gradients by what their projections beco
   check(apollo, {0.7508179, -2.0881786, 0.3313196, 0.3228245, -1.3211888, 2.6971502}, 1e-4, projected);
 }
 
+// galore_torch 1.0 on torch's SVD of the CPU.
+TEST_CASE("optim/updates: GaLore trains in the space of singular vectors") {
+  using Side = GaLore::Side;
+  const auto galore = [](GaLore kind, const Numbers& expected) {
+    check(kind, expected, 1e-4, {.count = 3, .in_second_group = true});
+  };
+  galore({.rank = 1}, {0.9927473, -1.992126, 0.5082732, 0.2931105, -0.796804, 2.9508231});
+  galore({.rank = 1, .proj_type = Side::reverse_std},
+         {0.9817918, -1.9657025, 0.5122434, 0.2710624, -0.7896734, 2.9858375});
+  galore({.rank = 2}, {0.9358597, -2.0658202, 0.4479467, 0.2835401, -0.8092018, 2.9406743});
+  galore({.rank = 2, .proj_type = Side::right}, {0.9360442, -1.9776257, 0.4776086, 0.2137426, -0.8046127, 2.9424415});
+  galore({.rank = 2, .proj_type = Side::full}, {0.9690006, -2.0318775, 0.4606654, 0.2400761, -0.80221, 2.9594042});
+  galore({.base = GaLore::Base::adafactor, .rank = 1},
+         {0.9948456, -1.9942646, 0.5061331, 0.2806379, -0.7840923, 2.9635441});
+  galore({.base = GaLore::Base::adafactor, .rank = 2, .proj_type = Side::full},
+         {0.9406512, -2.0222225, 0.4505649, 0.2313607, -0.7564921, 2.9847989});
+}
+
 TEST_CASE("optim/updates: schedule-free RAdam trains nothing until it trusts its variance") {
   const ScheduleFree radam{ScheduleFree::Base::radam};
   check(radam, {1, -2, 0.5, 0.25, -0.75, 3}, 1e-12, {.count = 4});

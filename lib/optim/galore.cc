@@ -1,0 +1,92 @@
+// galore_torch 1.0, adamw.py.
+#include <cmath>
+#include <optional>
+
+#include "optim/galore_projector.h"
+#include "optim/optimizer_state.h"
+
+namespace qlp {
+namespace {
+
+constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-6;  // the class's defaults: the Trainer gives the rate alone
+
+struct GaLoreState {
+  std::optional<GaLoreProjector> projector{};
+  std::int64_t steps = 0;
+  Tensor exp_avg{}, exp_avg_sq{};
+  std::vector<Tensor> tensors() const {
+    std::vector<Tensor> all{exp_avg, exp_avg_sq};
+    if (projector) all.push_back(projector->left()), all.push_back(projector->right());
+    return all;
+  }
+};
+
+class GaLoreAdamW final : public StatefulOptimizer<GaLoreState> {
+ public:
+  /// The second group has what is projected.
+  GaLoreAdamW(const Projection& how, std::vector<ParameterGroup> groups)
+      : StatefulOptimizer(std::move(groups)), how_(how) {
+    for_projected([](GaLoreState& state) { state.projector.emplace(); });
+  }
+
+ private:
+  /// The names of the step function, which hold on to what they were given for the last parameter.
+  struct Names {
+    Tensor grad, denom, norm_grad;
+  };
+
+  void step_group(Context& ctx, const std::vector<Entry>& entries) override {
+    for (const auto& [parameter, state] : entries) update(ctx, *parameter, *state);
+  }
+  void end_step() override { names_ = {}; }
+
+  void update(Context& ctx, const Tensor& parameter, GaLoreState& state) {
+    auto& [grad, denom, norm_grad] = names_;
+    grad = grad_of(parameter);
+    if (state.projector) grad = state.projector->project(ctx, how_, grad, state.steps);
+    if (!state.exp_avg.defined()) {
+      state.exp_avg = state_like(ctx, grad);
+      state.exp_avg_sq = state_like(ctx, grad);
+    }
+    const auto steps = static_cast<double>(++state.steps);
+    denom = empty_like(ctx, state.exp_avg_sq, Op::foreach_sqrt);
+    average(ctx, state, denom);
+    norm_grad = empty_like(ctx, denom, Op::div);
+    compute(ctx, Binary::div, norm_grad, state.exp_avg, denom);
+    if (state.projector) norm_grad = state.projector->project_back(ctx, how_, norm_grad);
+    const double step_size = lr() * std::sqrt(1 - std::pow(kBeta2, steps)) / (1 - std::pow(kBeta1, steps));
+    compute(ctx, Binary::add, parameter, parameter, norm_grad, -step_size);
+  }
+
+  /// Both averages in place, and the root of the second.
+  void average(Context& ctx, const GaLoreState& state, const Tensor& denom) const {
+    const Tensor& grad = names_.grad;
+    compute(ctx, Unary::mul, state.exp_avg, state.exp_avg, kBeta1);
+    compute(ctx, Binary::add, state.exp_avg, state.exp_avg, grad, 1 - kBeta1);
+    compute(ctx, Binary::mul, denom, grad, grad, 1 - kBeta2);
+    compute(ctx, Unary::mul, state.exp_avg_sq, state.exp_avg_sq, kBeta2);
+    compute(ctx, Binary::add, state.exp_avg_sq, state.exp_avg_sq, denom);
+    compute(ctx, Unary::sqrt, denom, state.exp_avg_sq);
+    compute(ctx, Unary::add, denom, denom, kEps);
+  }
+
+  Projection how_;
+  Names names_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_galore(const GaLore& kind, std::vector<ParameterGroup> groups,
+                                       const OptimizerBehaviour& behaviour) {
+  const Projection how{kind, behaviour.cusolver};
+  if (kind.base == GaLore::Base::adamw_8bit) {
+    OptimizerSetup setup{.behaviour = behaviour, .embeddings = {}};
+    constexpr int kBits = 8;
+    return make_bitsandbytes({.algorithm = Bitsandbytes::Algorithm::adamw, .optim_bits = kBits}, std::move(groups),
+                             std::move(setup), how);
+  }
+  if (kind.base == GaLore::Base::adafactor) return make_adafactor(std::move(groups), how);
+  return std::make_unique<GaLoreAdamW>(how, std::move(groups));
+}
+
+}  // namespace qlp
