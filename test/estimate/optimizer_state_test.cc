@@ -16,7 +16,7 @@ const std::vector<TrainedShape> kTrained{{.rows = 4096, .width = 64, .vector = f
                                          {.rows = 4095}};
 
 OptimizerState state_of(const std::string& name) {
-  return optimizer_state(named_optimizer(name).kind, OptimizerBehaviour{}, kTrained);
+  return optimizer_state(named_optimizer(name).kind, OptimizerBehaviour{}, kTrained, AdagradStart::moved);
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ TEST_CASE("estimate/optimizer_state: never less for more elements, unless they a
     Bytes before;
     for (const std::int64_t numel : {1, 4095, 4096, 99999, 100000, 200000}) {
       const TrainedShape one{.rows = numel};
-      const OptimizerState state = optimizer_state(row.kind, OptimizerBehaviour{}, {&one, 1});
+      const OptimizerState state = optimizer_state(row.kind, OptimizerBehaviour{}, {&one, 1}, AdagradStart::moved);
       const Bytes total = state.allocated + state.managed;
       const auto in = [&](std::string_view bits) { return row.name.find(bits) != std::string_view::npos; };
       const bool narrows = numel == 4096 && (in("8bit") || in("4bit"));

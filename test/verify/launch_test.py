@@ -91,14 +91,20 @@ def uses_gpu(pid):
 
 
 def ranks_of(launcher):
-    children = Path(f"/proc/{launcher}/task/{launcher}/children")
-    for pid in map(int, children.read_text(encoding="ascii").split() if children.exists() else []):
+    """Below the processes that keep them."""
+    try:
+        children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return
+    for pid in map(int, children):
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
         except OSError:
             continue
         if "--as-rank" in words:
             yield int(words[words.index("--as-rank") + 1]), pid
+        else:
+            yield from ranks_of(pid)
 
 
 def expect(what, found, wanted):
