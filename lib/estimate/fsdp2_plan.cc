@@ -87,6 +87,13 @@ void check_policy(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusals) 
                              "plans", "set cast_forward_inputs to true, or output_dtype to the dtype of the weights"));
 }
 
+/// Other than one and itself.
+bool has_factor(std::int64_t number) {
+  for (std::int64_t factor = 2; factor * factor <= number; ++factor)
+    if (number % factor == 0) return true;
+  return false;
+}
+
 void check_mesh(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusals) {
   const std::int64_t ranks = shard_ranks(job, plan);
   const std::string world = std::to_string(job.cluster.world_size);
@@ -98,7 +105,9 @@ void check_mesh(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusals) {
     refusals.push_back(refusal("fsdp2-nothing-replicated",
                                "the " + world + " ranks are one group: there is no second one to replicate over",
                                "plans.fsdp2-hsdp.dp_shard_size",
-                               "take the plan fsdp2, or give dp_shard_size a smaller factor of cluster.world_size"));
+                               has_factor(job.cluster.world_size)
+                                   ? "take the plan fsdp2, or give dp_shard_size a smaller factor of cluster.world_size"
+                                   : "take the plan fsdp2"));
   else if (plan.hybrid && ranks == 1)
     refusals.push_back(refusal("fsdp2-nothing-sharded", "a shard dimension of one rank shards nothing",
                                "plans.fsdp2-hsdp.dp_shard_size", "take the plan ddp, or give dp_shard_size 2 or more"));

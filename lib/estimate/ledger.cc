@@ -125,12 +125,12 @@ void judge(PlanReport& plan, const ClusterSpec& cluster, std::optional<bool> run
   }
   plan.cache_given_back = plan.fits && !freely;
   if (plan.cache_given_back)
-    plan.diagnostics.push_back(
-        note("cache-given-back",
-             "fits only because PyTorch frees its cached segments and tries again when the device is full; without a "
-             "limit it would reserve " +
-                 format_size(plan.ranks.front().peak.reserved_at_worst()),
-             "steps are slower while this happens; expandable_segments:True or a smaller micro batch avoids it"));
+    plan.diagnostics.push_back(note(
+        "cache-given-back",
+        "fits only because PyTorch frees its cached segments and tries again when the device is full; without a "
+        "limit it would reserve " +
+            format_size(plan.ranks.front().peak.reserved_at_worst()),
+        "steps are slower while this happens; a smaller micro batch, shorter sequences or expandable_segments:True ask for less"));
 }
 
 std::vector<const PlanReport*> best_first(const Report& report) {

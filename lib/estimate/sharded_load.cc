@@ -44,15 +44,17 @@ void check_options(const Fsdp2& plan, Diagnostics& refusals) {
 }
 
 void check_mesh_sizes(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusals) {
-  const std::int64_t ranks = shard_ranks(job, plan), data = job.cluster.world_size / job.cluster.mesh.tp;
+  const std::int64_t tp = job.cluster.mesh.tp, ranks = shard_ranks(job, plan), data = job.cluster.world_size / tp;
   if (data == 1)
     refusals.push_back(refusal("tp-nothing-sharded", "all ranks share each layer: none are left to shard over",
                                "cluster.mesh.tp", "the plan single, or a smaller tp"));
   else if (data % ranks != 0 || (plan.hybrid && data == ranks))
-    refusals.push_back(refusal(
-        "fsdp2-mesh",
-        std::to_string(data) + " groups of tensor parallelism are no two or more groups of " + std::to_string(ranks),
-        "plans.fsdp2-hsdp.dp_shard_size", "a smaller factor of world_size / tp"));
+    refusals.push_back(refusal("fsdp2-mesh",
+                               "the " + std::to_string(data) +
+                                   (tp > 1 ? " groups of ranks that share layers" : " ranks") +
+                                   " are not two or more groups of " + std::to_string(ranks),
+                               "plans.fsdp2-hsdp.dp_shard_size",
+                               tp > 1 ? "a smaller factor of world_size / tp" : "a smaller factor of world_size"));
 }
 
 /// Adapters come after the model has been cut. PEFT 0.21 (lora/model.py, add_lora_tp_hooks_dtensor) shares those of a

@@ -185,10 +185,10 @@ void add_findings(TraceReport& report, const std::vector<ProcessRecord>& records
         diagnostic(Severity::warning, "no-room-beside", "it ran, but what lies outside the allocator finds no room"));
   const bool retried = std::ranges::any_of(report.ranks, [](const TracedRank& rank) { return rank.retries != 0; });
   if (report.fits && retried)
-    report.diagnostics.push_back(
-        diagnostic(Severity::note, "cache-given-back",
-                   "runs only because PyTorch frees its cached segments and tries again when the device is full",
-                   "steps are slower while this happens; expandable_segments:True or a smaller micro batch avoids it"));
+    report.diagnostics.push_back(diagnostic(
+        Severity::note, "cache-given-back",
+        "runs only because PyTorch frees its cached segments and tries again when the device is full",
+        "steps are slower while this happens; a smaller micro batch, shorter sequences or expandable_segments:True ask for less"));
   if (report.outcome == TraceOutcome::ran && std::ranges::none_of(report.ranks, &TracedRank::trained))
     report.diagnostics.push_back(
         diagnostic(Severity::warning, "no-training", "it ran no backward pass: what is shown is all before training"));

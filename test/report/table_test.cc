@@ -26,8 +26,8 @@ fsdp2-no-reshard in GiB: device 69.82 = reserved 68.36 + cuda_context 0.52 + lib
   processes 8 x 0.50; 4.00 of files in the page cache are not in it
 
 fsdp2: fits only because PyTorch frees its cached segments and tries again when the device is full;
-  without a limit it would reserve 76.22 GiB; steps are slower while this happens;
-  expandable_segments:True or a smaller micro batch avoids it
+  without a limit it would reserve 76.22 GiB; steps are slower while this happens; a smaller micro
+  batch, shorter sequences or expandable_segments:True ask for less
 single: runs on one of the job's 8 GPUs, the others are idle
 fsdp1-full-shard: uint8 storage cannot be sharded (set quant_storage to bfloat16)
 )");
