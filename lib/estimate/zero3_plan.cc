@@ -31,6 +31,12 @@ void check_options(const Zero& plan, Diagnostics& refusals) {
 }
 
 void check_training(const JobSpec& job, Diagnostics& refusals) {
+  if (job.adapter && !job.adapter->trainable_token_indices.empty() && job.model.tie_word_embeddings)
+    refusals.push_back(
+        refusal("zero3-tied-tokens",
+                "how a tied head reads the single rows that are trained of a table that ZeRO-3 has cut is "
+                "not worked out yet",
+                "adapter.trainable_token_indices", "take the plan zero2, or leave them out"));
   if (job.training.gradient_checkpointing == GradientCheckpointing::nonreentrant)
     refusals.push_back(refusal(
         "zero3-nonreentrant-checkpointing",
