@@ -13,6 +13,7 @@
 #include "estimate/held_zero.h"
 #include "estimate/optimizer_state.h"
 #include "estimate/parallel_rules.h"
+#include "estimate/runtimes.h"
 #include "estimate/weight_list.h"
 #include "estimate/zero3_plan.h"
 #include "estimate/zero_plan.h"
@@ -300,12 +301,6 @@ Weights weights_of(const JobSpec& job, std::int64_t rank, const StackProfile& st
     return weight.layer < slice.first_layer(layers) || weight.layer >= slice.end_layer(layers);
   });
   return weights;
-}
-
-AdagradStart adagrad_start(const JobSpec& job, const ShardingPlan& plan) {
-  if (const auto* zero = std::get_if<Zero>(&plan)) return zero_adagrad_start(*zero);
-  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
-  return fsdp2 && keeps_first_sums(job, *fsdp2) ? AdagradStart::in_step : AdagradStart::moved;
 }
 
 /// What Adagrad goes on to hold of the parameters that it was made for: its sums; under FSDP2 counts, too, and them.

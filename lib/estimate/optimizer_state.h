@@ -7,7 +7,6 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
-#include "optim/adagrad.h"
 #include "optim/optimizer_kind.h"
 
 namespace qlp {

@@ -76,18 +76,23 @@ Result<std::unique_ptr<ShardingRuntime>> make_runtime(const JobSpec& job, const 
       plan);
 }
 
+AdagradStart adagrad_start(const JobSpec& job, const ShardingPlan& plan) {
+  if (const auto* zero = std::get_if<Zero>(&plan)) return zero_adagrad_start(*zero);
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  return fsdp2 && keeps_first_sums(job, *fsdp2) ? AdagradStart::in_step : AdagradStart::moved;
+}
+
 void adjust_to_plan(TrainerOptions& options, const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
   // accelerate's prepare_model installs autocast and the conversion; _prepare_fsdp2 does neither (accelerator.py).
   if (std::holds_alternative<Fsdp2>(plan) && !shards_at_load(job, plan))
     options.autocast = options.outputs_to_fp32 = false;
-  if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan); fsdp2 && keeps_first_sums(job, *fsdp2))
-    options.adagrad_start = AdagradStart::in_step, options.keeps_first_sums = true;
+  options.adagrad_start = adagrad_start(job, plan);
+  if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan)) options.keeps_first_sums = keeps_first_sums(job, *fsdp2);
   if (std::holds_alternative<Fsdp1>(plan)) options.outputs_to_fp32 = false;  // converted within its root
   if (const auto* zero = std::get_if<Zero>(&plan)) {
     // DeepSpeed's engine casts the module instead, and scales the loss by a Python number.
     options.autocast = options.outputs_to_fp32 = options.scales_loss = false;
     options.optimizer = zero_optimizer_kind(options.optimizer, *zero);
-    options.adagrad_start = zero_adagrad_start(*zero);
     options.keeps_first_sums =
         std::holds_alternative<Adagrad>(options.optimizer) && options.adagrad_start == AdagradStart::unmoved;
   }

@@ -16,6 +16,9 @@ namespace qlp {
 Result<std::unique_ptr<ShardingRuntime>> make_runtime(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank,
                                                       const StackProfile& stack);
 
+/// When torch's Adagrad gets its sums.
+AdagradStart adagrad_start(const JobSpec& job, const ShardingPlan& plan);
+
 /// What the Trainer does differently under this plan (autocast, conversion of outputs, where hooks stand).
 void adjust_to_plan(TrainerOptions& options, const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack);
 

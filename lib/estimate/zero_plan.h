@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/result.h"
-#include "optim/adagrad.h"
+#include "optim/optimizer_kind.h"
 #include "plan/job_spec.h"
 #include "plan/stack_profile.h"
 #include "shard/zero_options.h"

@@ -17,7 +17,7 @@ struct AdafactorState {
   std::optional<GaLoreProjector> projector{};
   std::vector<Tensor> tensors() const {
     std::vector<Tensor> all{exp_avg_sq.row, exp_avg_sq.column, exp_avg_sq.all, rms};
-    if (projector) all.push_back(projector->left()), all.push_back(projector->right());
+    if (projector) projector->add_tensors(all);
     return all;
   }
 };

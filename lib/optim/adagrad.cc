@@ -103,10 +103,6 @@ std::vector<std::vector<AdagradState>> first_adagrad_states(Context& ctx, const 
   return states;
 }
 
-std::unique_ptr<Optimizer> make_adagrad(Context& ctx, std::vector<ParameterGroup> groups) {
-  return make_adagrad(ctx, std::move(groups), AdagradStart::moved);
-}
-
 std::unique_ptr<Optimizer> make_adagrad(Context& ctx, std::vector<ParameterGroup> groups, AdagradStart start) {
   return std::make_unique<AdagradOptimizer>(ctx, std::move(groups), start);
 }

@@ -1,8 +1,6 @@
 // What torch's Adagrad keeps of each parameter from the moment that it is made (torch/optim/adagrad.py, 2.4 to 2.14).
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "optim/optimizer.h"
@@ -19,14 +17,5 @@ struct AdagradState {
 /// torch/optim/optimizer.py, load_state_dict). DeepSpeed moves nothing: `counts_move` is false.
 std::vector<std::vector<AdagradState>> first_adagrad_states(Context& ctx, const std::vector<ParameterGroup>& groups,
                                                             bool counts_move);
-
-/// When it gets its sums.
-enum class AdagradStart : std::uint8_t {
-  moved,    ///< at once, and accelerate moves them, with counts of steps, to the GPU
-  unmoved,  ///< at once
-  in_step,  ///< when it first meets a parameter: those that it was made for are others (torch 2.14)
-};
-
-std::unique_ptr<Optimizer> make_adagrad(Context& ctx, std::vector<ParameterGroup> groups, AdagradStart start);
 
 }  // namespace qlp

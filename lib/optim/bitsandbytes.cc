@@ -31,7 +31,7 @@ struct State {
   std::optional<GaLoreProjector> projector;
   std::vector<Tensor> tensors() const {
     std::vector<Tensor> all{state1, state2, absmax1, absmax2, unorm_vec};
-    if (projector) all.push_back(projector->left()), all.push_back(projector->right());
+    if (projector) projector->add_tensors(all);
     return all;
   }
 };

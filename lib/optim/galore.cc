@@ -16,7 +16,7 @@ struct GaLoreState {
   Tensor exp_avg{}, exp_avg_sq{};
   std::vector<Tensor> tensors() const {
     std::vector<Tensor> all{exp_avg, exp_avg_sq};
-    if (projector) all.push_back(projector->left()), all.push_back(projector->right());
+    if (projector) projector->add_tensors(all);
     return all;
   }
 };

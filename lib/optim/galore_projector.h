@@ -23,8 +23,7 @@ class GaLoreProjector {
   Tensor project(Context& ctx, const Projection& how, const Tensor& grad, std::int64_t steps);
   Tensor project_back(Context& ctx, const Projection& how, const Tensor& low_rank) const;
   /// What is kept: one matrix, or two of proj_type full.
-  const Tensor& left() const { return left_; }
-  const Tensor& right() const { return right_; }
+  void add_tensors(std::vector<Tensor>& all) const { all.push_back(left_), all.push_back(right_); }
 
  private:
   Tensor left_, right_;  ///< vectors as rows: [rank, rows], [rank, columns]

@@ -18,7 +18,7 @@ std::unique_ptr<Optimizer> make_optimizer(Context& ctx, const OptimizerKind& kin
   return std::visit(Overloaded{
                         [&](const AdamW& adamw) { return make_adamw(adamw, std::move(groups)); },
                         [&](const Sgd&) { return make_sgd(std::move(groups)); },
-                        [&](const Adagrad&) { return make_adagrad(ctx, std::move(groups)); },
+                        [&](const Adagrad&) { return make_adagrad(ctx, std::move(groups), setup.adagrad_start); },
                         [&](const RmsProp&) { return make_rmsprop(std::move(groups)); },
                         [&](const Adafactor&) { return make_adafactor(std::move(groups)); },
                         [&](const Bitsandbytes& bnb) { return make_bitsandbytes(bnb, std::move(groups), setup); },

@@ -65,6 +65,7 @@ class Optimizer {
 struct OptimizerSetup {
   OptimizerBehaviour behaviour{};
   std::vector<Tensor> embeddings{};  ///< weights of nn.Embedding modules, as far as the optimizer is given them
+  AdagradStart adagrad_start = AdagradStart::moved;
 };
 
 std::unique_ptr<Optimizer> make_optimizer(Context& ctx, const OptimizerKind& kind, std::vector<ParameterGroup> groups,

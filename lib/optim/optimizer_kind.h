@@ -20,6 +20,13 @@ struct Sgd {
   friend bool operator==(const Sgd&, const Sgd&) = default;
 };
 
+/// When torch's Adagrad gets its sums.
+enum class AdagradStart : std::uint8_t {
+  moved,    ///< at once, and accelerate moves them, with counts of steps, to the GPU
+  unmoved,  ///< at once
+  in_step,  ///< when it first meets a parameter: those that it was made for are others (torch 2.14)
+};
+
 /// torch.optim.Adagrad
 struct Adagrad {
   friend bool operator==(const Adagrad&, const Adagrad&) = default;

@@ -144,7 +144,7 @@ std::unique_ptr<Optimizer> make_galore(const GaLore& kind, std::vector<Parameter
 std::unique_ptr<Optimizer> make_lomo(Context& ctx, const Lomo& kind, std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_adamw(const AdamW& kind, std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_sgd(std::vector<ParameterGroup> groups);
-std::unique_ptr<Optimizer> make_adagrad(Context& ctx, std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_adagrad(Context& ctx, std::vector<ParameterGroup> groups, AdagradStart start);
 std::unique_ptr<Optimizer> make_rmsprop(std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_adafactor(std::vector<ParameterGroup> groups,
                                           const std::optional<Projection>& projection = {});

@@ -100,7 +100,7 @@ RotaryBehaviour StackProfile::rotary(Family family) const {
 ModelBehaviour StackProfile::model(Family family) const {
   const Version& transformers = v_.transformers;
   const bool kept_classes = family == Family::olmoe || family == Family::qwen2_moe;
-  const bool attention_classes = transformers < (kept_classes ? Version{5, 0, 0} : Version{4, 48, 0});
+  const bool attention_classes = kept_classes ? transformers < Version{5, 0, 0} : !has_attention_functions();
   return {.fills_cache = fills_cache(),
           .copies_into_cache = transformers >= Version{4, 56, 0},
           .layers_return_tuples = transformers < Version{4, 53, 0},

@@ -96,7 +96,8 @@ void Trainer::make_first_sums(Context& ctx) {
 }
 
 void Trainer::make_optimizer(Context& ctx) {
-  OptimizerSetup setup{.behaviour = options_.optimizer_behaviour, .embeddings = {}};
+  OptimizerSetup setup{
+      .behaviour = options_.optimizer_behaviour, .embeddings = {}, .adagrad_start = options_.adagrad_start};
   Embedding* const embedding = model_.parts().embedding.get();  // none on later stages of a pipeline
   std::vector<TrainedTensor> trained = runtime_.trained(model_);
   auto [groups, decays] = group_parameters(trained, options_.groups);
@@ -110,10 +111,7 @@ void Trainer::make_optimizer(Context& ctx) {
     if (mesh == LayerMesh::tp) tensors.axes.push_back(options_.tensor_parallel);
     if (mesh == LayerMesh::ep) tensors.axes.push_back(options_.expert_parallel);
   }
-  if (std::holds_alternative<Adagrad>(options_.optimizer))
-    optimizer_ = make_adagrad(ctx, std::move(groups), options_.adagrad_start);
-  else
-    optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
+  optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
   optimizer_->set_lr(options_.learning_rate);
   optimizer_->set_weight_decays(std::move(decays));
   if (!steps_by_layers(options_.optimizer)) return;

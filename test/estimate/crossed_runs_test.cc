@@ -8,11 +8,14 @@
 
 #include <doctest/doctest.h>
 
-#include "estimate/dry_run.h"
+#include "estimate/requested_peak.h"
 #include "estimate/small_jobs.h"
 
 namespace qlp {
 namespace {
+
+using test::Figures;
+using test::figures;
 
 JobSpec two_layers(std::int64_t world_size) {
   JobSpec job = small_job(llama_1b(2));
@@ -41,24 +44,6 @@ JobSpec in_4_bits(JobSpec job) {
   job.quantization = QuantizationSpec{.double_quant = true, .quant_storage = DType::bfloat16};
   job.training.gradient_accumulation_steps = 2;
   return job;
-}
-
-/// Requested bytes: the most in training, and what is left after the last step.
-struct Figures {
-  std::uint64_t peak = 0, held = 0;
-  bool operator==(const Figures&) const = default;
-};
-
-Figures figures(const JobSpec& job, const ShardingPlan& plan) {
-  const auto run = dry_run(job, plan, 0);
-  REQUIRE(run);
-  Figures out;
-  for (const Phase& phase : run->timeline.phases()) {
-    if (!phase.name.starts_with("micro") && !phase.name.starts_with("step")) continue;
-    out.peak = std::max(out.peak, phase.requested.bytes);
-    out.held = phase.end.requested.current;
-  }
-  return out;
 }
 
 const Zero kZero3{.stage = 3};

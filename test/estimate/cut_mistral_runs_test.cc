@@ -1,7 +1,6 @@
 // Adapters beside the embedding, and torch's Adagrad, on plans that cut parameters, as the real libraries ran them on a
 // null GPU: Mistral cut to two layers of 512, 64 tokens, four ranks, bf16, three steps; torch 2.8.0, transformers
 // 4.57.1, peft 0.18.0, accelerate 1.15.0, DeepSpeed 0.18.3; torch 2.14.1, transformers 5.24.0, peft 0.21.2.
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -9,11 +8,14 @@
 
 #include <doctest/doctest.h>
 
-#include "estimate/dry_run.h"
+#include "estimate/requested_peak.h"
 #include "estimate/small_jobs.h"
 
 namespace qlp {
 namespace {
+
+using test::Figures;
+using test::figures;
 
 const StackVersions kOlder{{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
 const StackVersions kNewer{{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}};
@@ -37,24 +39,6 @@ JobSpec adapted(JobSpec job, AdapterSpec adapter) {
   adapter.r = 8, adapter.all_linear = adapter.target_modules.empty();
   job.adapter = std::move(adapter);
   return job;
-}
-
-/// Requested bytes: the most in training, and what is left after the last step.
-struct Figures {
-  std::uint64_t peak = 0, held = 0;
-  bool operator==(const Figures&) const = default;
-};
-
-Figures figures(const JobSpec& job, const ShardingPlan& plan) {
-  const auto run = dry_run(job, plan, 0);
-  REQUIRE(run);
-  Figures out;
-  for (const Phase& phase : run->timeline.phases()) {
-    if (!phase.name.starts_with("micro") && !phase.name.starts_with("step")) continue;
-    out.peak = std::max(out.peak, phase.requested.bytes);
-    out.held = phase.end.requested.current;
-  }
-  return out;
 }
 
 const Zero kZero3{.stage = 3, .reduce_bucket_size = 500'000'000, .stage3_prefetch_bucket_size = 50'000'000};

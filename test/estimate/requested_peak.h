@@ -1,4 +1,4 @@
-// What a dry run asks the allocator for at most, between its first forward pass and its last step.
+// What a dry run asks the allocator for between its first forward pass and its last step.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,26 @@
 
 namespace qlp::test {
 
-/// In bytes, on one GPU.
-inline std::uint64_t requested_peak(const JobSpec& job) {
-  const auto run = dry_run(job, Single{}, 0);
+/// Requested bytes: the most in training, and what is left after the last step.
+struct Figures {
+  std::uint64_t peak = 0, held = 0;
+  bool operator==(const Figures&) const = default;
+};
+
+/// Of the first rank.
+inline Figures figures(const JobSpec& job, const ShardingPlan& plan) {
+  const auto run = dry_run(job, plan, 0);
   REQUIRE(run);
-  std::uint64_t most = 0;
-  for (const Phase& phase : run->timeline.phases())
-    if (phase.name.starts_with("micro") || phase.name.starts_with("step")) most = std::max(most, phase.requested.bytes);
-  return most;
+  Figures out;
+  for (const Phase& phase : run->timeline.phases()) {
+    if (!phase.name.starts_with("micro") && !phase.name.starts_with("step")) continue;
+    out.peak = std::max(out.peak, phase.requested.bytes);
+    out.held = phase.end.requested.current;
+  }
+  return out;
 }
+
+/// On one GPU.
+inline std::uint64_t requested_peak(const JobSpec& job) { return figures(job, Single{}).peak; }
 
 }  // namespace qlp::test
