@@ -129,7 +129,9 @@ CLI::App& add_command(CLI::App& root, TraceArguments& a) {
       ->check(whole_number(0))
       ->group("Input");
   command.add_flag("--inventory", a.inventory, "Also list what is alive at the peak (slower)")->group("Output");
-  command.add_option("--snapshot", a.snapshot, "Write PyTorch's memory snapshot to this file (slower)")
+  command
+      .add_option("--snapshot", a.snapshot,
+                  "Write PyTorch's memory snapshot to this file, with the rank in its name where several run (slower)")
       ->type_name("FILE")
       ->group("Output");
   return command;

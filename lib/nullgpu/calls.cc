@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <unistd.h>
 
 #include "nullgpu/entry.h"
@@ -19,7 +20,7 @@ std::atomic<unsigned long long> g_launches{0};
 struct Notes {
   std::mutex mutex;
   std::vector<CallCount> unsupported;
-  std::map<std::size_t, std::size_t> place_of_stub;
+  std::map<std::string_view, std::size_t> place_of;  // in `unsupported`
   std::vector<const char*> assumptions;
   std::vector<std::string> injected;
 };
@@ -81,14 +82,14 @@ void count_launch() { g_launches.fetch_add(1, std::memory_order_relaxed); }
 
 unsigned long long launches() { return g_launches.load(std::memory_order_relaxed); }
 
-int unsupported_call(std::size_t index, const char* name) {
+int unsupported_call(const char* name) {
   mark_used();
   if (const int failure = injected_failure(name)) {
     return failure;
   }
   Notes& n = notes();
   const std::lock_guard lock(n.mutex);
-  const auto [place, fresh] = n.place_of_stub.try_emplace(index, n.unsupported.size());
+  const auto [place, fresh] = n.place_of.try_emplace(name, n.unsupported.size());
   if (fresh) {
     n.unsupported.push_back({name, 0});
   }

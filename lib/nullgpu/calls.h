@@ -12,8 +12,9 @@ namespace nullgpu {
 void count_launch();
 unsigned long long launches();
 
-/// A call of an entry point without an implementation; `index` numbers the generated stubs. Answers "not supported".
-int unsupported_call(std::size_t index, const char* name);
+/// A call of an entry point without an implementation, or for which this call is too much: `name` is a literal. Answers
+/// "not supported".
+int unsupported_call(const char* name);
 /// A call of a library function whose results all lie on the device.
 int launch_call(const char* name);
 

@@ -108,12 +108,17 @@ void copy(void* destination, const void* source, std::size_t n) {
     if (off) {
       copy_known(d, number(source), n, true);
     } else if (small) {
-      std::memcpy(destination, source, n);
-      books.known().add(d, d + n);
+      put(destination, source, n);
     } else {
       books.known().forget(d, d + n);
     }
   }
+}
+
+void put(void* destination, const void* source, std::size_t n) {
+  const std::lock_guard guard(Books::get());
+  std::memcpy(destination, source, n);
+  Books::get().known().add(number(destination), number(destination) + n);
 }
 
 void fill(void* p, unsigned value, std::size_t width, std::size_t count) {

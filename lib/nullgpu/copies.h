@@ -12,6 +12,8 @@ int check_copy(const void* destination, const void* source, std::size_t n);
 int check_range(const void* p, std::size_t n);
 
 void copy(void* destination, const void* source, std::size_t n);
+/// Host bytes onto the device, however many.
+void put(void* destination, const void* source, std::size_t n);
 void fill(void* p, unsigned value, std::size_t width, std::size_t count);
 
 struct Pitched {

@@ -1,4 +1,4 @@
-// The CUDA runtime: capture and graphs. Conditional nodes, child graphs and changes to nodes have no implementation.
+// The CUDA runtime: capture and graphs. Child graphs and changes to nodes have no implementation.
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
@@ -40,7 +40,9 @@ QLP_EXPORT int cudaStreamEndCapture(void* stream, void** graph) {
   return runtime(__func__, [&] {
     Graph* made = nullptr;
     const int status = end_capture(stream, &made);
-    *graph = made;
+    if (graph != nullptr) {  // torch gives none where it had named the graph before
+      *graph = made;
+    }
     return status;
   });
 }
@@ -88,11 +90,7 @@ QLP_EXPORT int cudaGraphClone(void** clone, void* graph) {
     if (g == nullptr) {
       return invalid_value;
     }
-    Graph* made = new_graph();
-    for (const auto& node : g->nodes) {
-      add_node(*made, node->type, {}, node->work);
-    }
-    *clone = made;
+    *clone = nullgpu::clone(*g);
     return ok;
   });
 }

@@ -47,6 +47,17 @@ bool all_joined(const Capture& capture) {
                      [&](const auto& node) { return reached.contains(node.get()); });
 }
 
+// What has been done is in order: a body comes where its node stands.
+void add_steps(const Graph& graph, GraphExec& exec) {
+  exec.releases.push_back(graph.releases);
+  for (const auto& node : graph.nodes) {
+    exec.steps.push_back({node->type, node->work});
+    for (const Graph* body : node->bodies) {
+      add_steps(*body, exec);
+    }
+  }
+}
+
 void close(Capture* capture) {
   for (Stream* member : capture->members) {
     member->capture = nullptr;
@@ -248,9 +259,26 @@ int destroy_graph(void* handle) {
       return invalid_value;
     }
     registry().graphs.erase(graph);
+    for (const auto& node : graph->nodes) {
+      for (Graph* body : node->bodies) {
+        destroy_graph(body);
+      }
+    }
   }
   delete graph;
   return ok;
+}
+
+Graph* clone(const Graph& graph) {
+  const Guard guard(Books::get());
+  Graph* made = new_graph();
+  for (const auto& node : graph.nodes) {
+    GraphNode* copy = add_node(*made, node->type, {}, node->work);
+    for (const Graph* body : node->bodies) {
+      copy->bodies.push_back(clone(*body));
+    }
+  }
+  return made;
 }
 
 GraphNode* add_node(Graph& graph, NodeType type, std::vector<GraphNode*> after, std::function<void()> work) {
@@ -259,12 +287,19 @@ GraphNode* add_node(Graph& graph, NodeType type, std::vector<GraphNode*> after, 
   return graph.nodes.back().get();
 }
 
+GraphNode* add_conditional_node(Graph& graph, std::vector<GraphNode*> after, std::size_t bodies) {
+  const Guard guard(Books::get());
+  GraphNode* node = add_node(graph, NodeType::conditional, std::move(after), {});
+  for (std::size_t i = 0; i < bodies; ++i) {
+    node->bodies.push_back(new_graph());
+  }
+  return node;
+}
+
 GraphExec* instantiate(const Graph& graph) {
   const Guard guard(Books::get());
-  auto* exec = new GraphExec{{}, graph.releases};
-  for (const auto& node : graph.nodes) {
-    exec->steps.push_back({node->type, node->work});
-  }
+  auto* exec = new GraphExec;
+  add_steps(graph, *exec);
   return *registry().execs.insert(exec).first;
 }
 

@@ -12,12 +12,15 @@ namespace nullgpu {
 
 struct Stream;
 
-enum class NodeType : int { kernel = 0, memcpy = 1, memset = 2, host = 3, graph = 4, empty = 5 };
+enum class NodeType : int { kernel = 0, memcpy = 1, memset = 2, host = 3, graph = 4, empty = 5, conditional = 13 };
+
+struct Graph;
 
 struct GraphNode {
   NodeType type;
   std::function<void()> work;
   std::vector<GraphNode*> after;
+  std::vector<Graph*> bodies;  // of a conditional node, each of which runs once; gone with the graph
 };
 
 /// Functions that are called when the graph and all that was instantiated from it are gone.
@@ -40,7 +43,7 @@ struct GraphExec {
     std::function<void()> work;
   };
   std::vector<Step> steps;
-  std::shared_ptr<Releases> releases;
+  std::vector<std::shared_ptr<Releases>> releases;
 };
 
 struct Capture {
@@ -82,7 +85,11 @@ int exchange_capture_mode(int mode);
 Graph* new_graph();
 Graph* find_graph(void* handle);
 int destroy_graph(void* handle);
+/// Without what it depends on: nodes are done in their order.
+Graph* clone(const Graph& graph);
 GraphNode* add_node(Graph& graph, NodeType type, std::vector<GraphNode*> after, std::function<void()> work);
+/// A conditional node; its bodies are there to be filled.
+GraphNode* add_conditional_node(Graph& graph, std::vector<GraphNode*> after, std::size_t bodies);
 GraphExec* instantiate(const Graph& graph);
 GraphExec* find_exec(void* handle);
 int destroy_exec(void* handle);

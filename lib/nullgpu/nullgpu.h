@@ -32,7 +32,7 @@
 //                           real: they are processes of this machine, and what is small is really exchanged
 //   NULLGPU_LISTENS         1: rank 0 fails where it cannot listen at NCCL_COMM_ID; 0: that is another machine's matter
 //   NULLGPU_NCCL_VERSION    as ncclGetVersion counts; default: that of the libnccl which is loaded, else 22703
-// Not covered, and refused with "not supported": conditional and child nodes of graphs, arrays and textures, cuDNN's
+// Not covered, and refused with "not supported": child nodes of graphs, arrays and textures, cuDNN's
 // RNNs, multicast objects. Books are those of one process: two on one device do not see each other's memory.
 #pragma once
 
@@ -65,8 +65,8 @@ size_t nullgpu_managed_peak(void);
 size_t nullgpu_written_by_host(const void* address, size_t n);
 /// These bytes are taken over by something else: they read as zero from now on.
 void nullgpu_forget(const void* address, size_t n);
-/// Host bytes into device memory, or out of it, as a copy of at most NULLGPU_COPY_MAX would: in the books alone,
-/// whatever any stream does or captures.
+/// Host bytes into device memory, or out of it, as a copy of at most NULLGPU_COPY_MAX would, however many they are: in
+/// the books alone, whatever any stream does or captures.
 void nullgpu_put(void* address, const void* host, size_t n);
 void nullgpu_get(void* host, const void* address, size_t n);
 

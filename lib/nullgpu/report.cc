@@ -135,7 +135,7 @@ QLP_EXPORT void nullgpu_forget(const void* address, size_t n) {
   Books::get().known().forget(begin, begin + n);
 }
 
-QLP_EXPORT void nullgpu_put(void* address, const void* host, size_t n) { nullgpu::copy(address, host, n); }
+QLP_EXPORT void nullgpu_put(void* address, const void* host, size_t n) { nullgpu::put(address, host, n); }
 QLP_EXPORT void nullgpu_get(void* host, const void* address, size_t n) { nullgpu::copy(host, address, n); }
 
 QLP_EXPORT unsigned long long nullgpu_launches(void) { return nullgpu::launches(); }

@@ -7,6 +7,7 @@
 #include "nullgpu/device_attributes.h"
 #include "nullgpu/driver_names.h"
 #include "nullgpu/entry.h"
+#include "nullgpu/graph_nodes.h"
 #include "nullgpu/interpose.h"
 #include "nullgpu/modules.h"
 #include "nullgpu/streams.h"
@@ -123,6 +124,22 @@ QLP_VERSION(update_dependencies_11, cudaStreamUpdateCaptureDependencies, "@libcu
 QLP_VERSION(update_dependencies_12, cudaStreamUpdateCaptureDependencies, "@libcudart.so.12");
 QLP_VERSION(update_dependencies_13, cudaStreamUpdateCaptureDependencies, "@@libcudart.so.13");
 
+// CUDA 12 has no edge data, which its _v2 and CUDA 13 have; CUDA 11 has no such function.
+QLP_EXPORT int add_graph_node_12(void** node, void* graph, void* const* after, std::size_t count, void* parameters) {
+  return add_graph_node(node, graph, after, count, parameters);
+}
+QLP_EXPORT int add_graph_node_13(void** node, void* graph, void* const* after, const void*, std::size_t count,
+                                 void* parameters) {
+  return add_graph_node(node, graph, after, count, parameters);
+}
+QLP_VERSION(add_graph_node_12, cudaGraphAddNode, "@libcudart.so.12");
+QLP_VERSION(add_graph_node_13, cudaGraphAddNode, "@@libcudart.so.13");
+
+QLP_EXPORT int cudaGraphAddNode_v2(void** node, void* graph, void* const* after, const void*, std::size_t count,
+                                   void* parameters) {
+  return add_graph_node(node, graph, after, count, parameters);
+}
+
 // CUDA 11 has no status to write.
 QLP_EXPORT int driver_entry_point_11(const char* name, void** function, unsigned long long) {
   return runtime_query("cudaGetDriverEntryPoint", [&] {
@@ -211,6 +228,9 @@ void* versioned_entry_point(const char* name, int runtime) {
       {"cudaStreamUpdateCaptureDependencies",
        {reinterpret_cast<void*>(update_dependencies_11), reinterpret_cast<void*>(update_dependencies_12),
         reinterpret_cast<void*>(update_dependencies_13)}},
+      {"cudaGraphAddNode",
+       {reinterpret_cast<void*>(add_graph_node_12), reinterpret_cast<void*>(add_graph_node_12),
+        reinterpret_cast<void*>(add_graph_node_13)}},
       {"cudaGetDriverEntryPoint",
        {reinterpret_cast<void*>(driver_entry_point_11), reinterpret_cast<void*>(driver_entry_point_12),
         reinterpret_cast<void*>(driver_entry_point_13)}},

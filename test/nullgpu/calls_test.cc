@@ -21,6 +21,8 @@ QLP_CALL(int, cublasSgemm_v2, void*)
 QLP_CALL(int, cudaDriverGetVersion, int*)
 QLP_CALL(int, nvmlInit_v2)
 QLP_CALL(int, nvmlDeviceGetCount_v2, unsigned*)
+QLP_CALL(int, nvmlDeviceGetHandleByIndex_v2, unsigned, void**)
+QLP_CALL(int, nvmlDeviceGetGpuFabricInfoV, void*, void*)
 QLP_CALL(int, cublasXtSgemm, void*)
 QLP_CALL(int, cuLogsRegisterCallback, void*, void*, void**)
 QLP_CALL(int, cuLogsUnregisterCallback, void*)
@@ -181,4 +183,20 @@ TEST_CASE("nullgpu/calls: asking for versions and asking NVML is no use of the G
     QLP_EXPECT_EQ(waitpid(child, &status, 0), child);
     QLP_EXPECT_EQ(WEXITSTATUS(status), 7);
   });
+}
+
+TEST_CASE("nullgpu/calls: no GPU has a fabric, and those before Hopper do not know the question") {
+  const auto asked = [](const char* sm, int status) {
+    run({{"NULLGPU_SM", sm}}, [&] {
+      void* device = nullptr;
+      QLP_EXPECT_EQ(nvmlDeviceGetHandleByIndex_v2(0, &device), 0);
+      unsigned info[16] = {0x2000024};  // its version
+      info[7] = 3;                      // the state: completed
+      QLP_EXPECT_EQ(nvmlDeviceGetGpuFabricInfoV(device, info), status);
+      QLP_EXPECT_EQ(info[0], 0x2000024U);
+      QLP_EXPECT_EQ(info[7] & 0xff, status == 0 ? 0U : 3U);
+    });
+  };
+  asked("90", 0);
+  asked("80", 3);
 }

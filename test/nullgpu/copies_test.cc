@@ -75,6 +75,18 @@ TEST_CASE(
   });
 }
 
+TEST_CASE("nullgpu/copies: what the books are given is kept, however large") {
+  run({{"NULLGPU_COPY_MAX", "1024"}}, [] {
+    char* p = device_block(kMiB);
+    const std::vector<int> in(10000, 41);
+    std::vector<int> out(10000);
+    nullgpu_put(p, in.data(), in.size() * sizeof(int));
+    QLP_EXPECT_EQ(nullgpu_written_by_host(p, kMiB), in.size() * sizeof(int));
+    nullgpu_get(out.data(), p, out.size() * sizeof(int));
+    QLP_EXPECT(out == in);
+  });
+}
+
 TEST_CASE("nullgpu/copies: large ones leave zeros and what the host had written, and touch no memory") {
   run({{"NULLGPU_COPY_MAX", "1024"}, {"NULLGPU_BYTES", "1099511627776"}}, [] {
     char* p = device_block(100 * kGiB);

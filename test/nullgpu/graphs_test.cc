@@ -106,3 +106,56 @@ TEST_CASE("nullgpu/graphs: allocations and synchronisations break a capture, unl
     QLP_EXPECT_EQ(cudaMalloc(&p, 64), 0);
   });
 }
+
+TEST_CASE("nullgpu/graphs: the bodies of a conditional node are captured, and run once at each launch") {
+  run({}, [] {
+    struct {  // cudaGraphNodeParams
+      int type = 13, reserved[3] = {};
+      unsigned long long handle = 0;
+      int kind = 0;
+      unsigned size = 2;
+      void** bodies = nullptr;
+      long long rest[26] = {};
+    } parameters;
+    void* s = stream();
+    void* p = nullptr;
+    void* graph = nullptr;
+    void* node = nullptr;
+    cudaMalloc(&p, 64);
+    const int values[2] = {5, 6};
+    QLP_EXPECT_EQ(cudaGraphCreate(&graph, 0), 0);
+    QLP_EXPECT_EQ(cudaGraphConditionalHandleCreate(&parameters.handle, graph, 0, 0), 0);
+    QLP_EXPECT_EQ(cudaGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &parameters), 0);
+    for (int i = 0; i < 2; ++i) {
+      QLP_EXPECT_EQ(cudaStreamBeginCaptureToGraph(s, parameters.bodies[i], nullptr, nullptr, 0, kRelaxed), 0);
+      QLP_EXPECT_EQ(cudaMemcpyAsync(static_cast<int*>(p) + i, &values[i], sizeof(int), 1, s), 0);
+      QLP_EXPECT_EQ(cudaStreamEndCapture(s, nullptr), 0);
+    }
+    void* copy = nullptr;
+    QLP_EXPECT_EQ(cudaGraphClone(&copy, graph), 0);
+    QLP_EXPECT_EQ(cudaGraphDestroy(graph), 0);
+    void* exec = nullptr;
+    QLP_EXPECT_EQ(cudaGraphInstantiateWithFlags(&exec, copy, 0), 0);
+    QLP_EXPECT_EQ(cudaGraphDestroy(copy), 0);
+    int back[2] = {};
+    cudaMemcpy(back, p, sizeof back, 2);
+    QLP_EXPECT_EQ(back[0], 0);
+    QLP_EXPECT_EQ(cudaGraphLaunch(exec, s), 0);
+    cudaMemcpy(back, p, sizeof back, 2);
+    QLP_EXPECT_EQ(back[0], 5);
+    QLP_EXPECT_EQ(back[1], 6);
+    QLP_EXPECT_EQ(cudaGraphExecDestroy(exec), 0);
+  });
+}
+
+TEST_CASE("nullgpu/graphs: other nodes that are added by their parameters are refused, and counted") {
+  run({}, [] {
+    int parameters[64] = {2};  // a memset
+    void* graph = nullptr;
+    void* node = nullptr;
+    QLP_EXPECT_EQ(cudaGraphCreate(&graph, 0), 0);
+    QLP_EXPECT_EQ(cudaGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, parameters), 801);
+    QLP_EXPECT_EQ(nullgpu_unimplemented(), std::size_t{1});
+    QLP_EXPECT_EQ(std::string{nullgpu_unimplemented_name(0)}, std::string{"cudaGraphAddNode"});
+  });
+}

@@ -11,6 +11,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -189,6 +190,21 @@ class TracedPrograms(unittest.TestCase):
         report = self.ran([], "graphed.py")
         peak = int(self.stderr.split("\npeak ")[-1].split()[0])
         self.assertEqual(report["ranks"][0]["peak"]["allocated_bytes"], peak)
+
+    @unittest.skipUnless(is_at_least("torch", 2, 14), "torch before 2.14 has no conditional nodes")
+    def test_control_flow_in_a_cuda_graph(self):
+        report = self.ran([], "branching.py")
+        peak = int(self.stderr.split("\npeak ")[-1].split()[0])
+        self.assertEqual(report["ranks"][0]["peak"]["allocated_bytes"], peak)
+        self.assertEqual(report["unimplemented"], [])
+
+    def test_every_rank_writes_its_snapshot(self):
+        launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", PORT]
+        with tempfile.TemporaryDirectory() as folder:
+            self.ran(["--snapshot", f"{folder}/memory.pickle"], "sharded.py", "ddp", launcher=launcher)
+            self.assertEqual(sorted(os.listdir(folder)), ["memory.rank0.pickle", "memory.rank1.pickle"])
+            self.ran(["--snapshot", f"{folder}/memory.pickle", "--world-size", "2"], "sharded.py", "ddp")
+            self.assertIn("memory.pickle", os.listdir(folder))
 
     def test_recurrent_layers(self):
         self.assertEqual(self.ran([], "recurrent.py")["unimplemented"], [])

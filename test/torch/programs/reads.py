@@ -69,6 +69,15 @@ assert window.sum(1).tolist() == [0, 18, 20, 4]
 quantized = torch.zeros(8, dtype=torch.uint8, device=device)
 assert (quantized & 0b1111).dtype is torch.uint8 and (quantized >> 4).dtype is torch.uint8
 
+# Masks as large as a weight matrix, and batches of more than a million tokens.
+chosen = torch.randperm(2048 * 2048)[:300].to(device)
+truths = torch.ones(300, dtype=torch.bool).to(device)
+mask = torch.zeros(2048, 2048).to(truths).view(1, -1).to(device).scatter_(1, chosen.unsqueeze(0), truths.unsqueeze(0))
+places = torch.where(mask.view(2048, 2048) == 1.0)
+assert (places[0] * 2048 + places[1]).tolist() == sorted(chosen.tolist())
+many = torch.arange(1 << 20).to(device)
+assert (many > 5).sum().item() == (1 << 20) - 6 and many.cpu()[-1] == (1 << 20) - 1
+
 # What a kernel has written over is no longer what the host had put there.
 layer = torch.nn.Linear(4, 4).to(device)
 was = layer.weight.detach().clone()

@@ -16,7 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from . import collectives, made
 from .loops import Rounds
 from .operations import Operations, composite
-from .values import LARGEST, Uniform, Values
+from .values import Uniform, Values, is_read
 
 aten = torch.ops.aten
 _PATIENCE = 2000  # truths that a `while` gets in one phase before it counts as one that only a false ends
@@ -70,7 +70,7 @@ class Answers:
 
     def _read(self, tensor, result):
         """A copy has brought the tensor to the host: as zeros, where nobody computed it."""
-        if not 0 < result.numel() * result.element_size() <= LARGEST or tensor.is_complex():
+        if not is_read(tensor):
             return
         value = self._values.of(tensor)
         if value is None:

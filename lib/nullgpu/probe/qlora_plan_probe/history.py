@@ -5,11 +5,14 @@ of every phase; of the others the Python line that made them and the phase in wh
 """
 import collections
 import gc
+import os
 import pickle
 import re
 import time
 
 import torch
+
+from .ending import rank_of_process
 
 _ENTRIES = 5_000_000
 _FRAMES = 4
@@ -30,6 +33,7 @@ class History:
     def __init__(self, request, recorder):
         self._inventory = request.inventory
         self._snapshot = request.snapshot
+        self._alone = request.plays_rank
         self._recorder = recorder
         self._optimizers = []
         self._names = []  # (time, {address: (category, name)}) at the end of each phase
@@ -85,7 +89,7 @@ class History:
             return
         snapshot = torch.cuda.memory._snapshot()
         if self._snapshot:
-            with open(self._snapshot, "wb") as file:
+            with open(_of_this_rank(self._snapshot, self._alone), "wb") as file:
                 pickle.dump(snapshot, file)
         if not self._inventory:
             return
@@ -140,6 +144,15 @@ class History:
         recomputed = "checkpoint" in place
         backward = phase.endswith("backward") and not recomputed
         return ("gradient_temporaries" if backward or phase.endswith("optimizer") else "activations"), "", place
+
+
+def _of_this_rank(file, alone):
+    """memory.pickle; memory.rank3.pickle where several ranks write one."""
+    rank, world_size = rank_of_process()
+    if alone or world_size == 1:
+        return file
+    stem, suffix = os.path.splitext(file)
+    return f"{stem}.rank{rank}{suffix}"
 
 
 def _modules():

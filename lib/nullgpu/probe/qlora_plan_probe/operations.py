@@ -11,7 +11,7 @@ where it is compared: such comparisons are answers, and counted as such (answers
 import torch
 
 from . import made
-from .values import Uniform, is_small
+from .values import LARGEST, Uniform, is_small
 
 _TYPICAL = 0.01  # what a float that nobody computed is taken for when it is compared
 
@@ -363,7 +363,8 @@ class Operations:
         if isinstance(value, Uniform):
             value = Uniform(made.tensor(value.value).to(result.dtype).item())
         elif value is not None and source.dtype is result.dtype and source.stride() == result.stride() \
-                and result.is_contiguous() and is_small(result):
+                and result.is_contiguous() and is_small(result) \
+                and (source.is_cuda or result.numel() * result.element_size() <= LARGEST):
             return  # a copy of bytes, which the library has seen
         self._values.put(result, value)
 

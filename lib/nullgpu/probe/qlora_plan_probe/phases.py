@@ -214,10 +214,13 @@ class Phases:
 
         return prepare
 
+    def _await_forward(self):
+        self._remove_first = torch.nn.modules.module.register_module_forward_pre_hook(self._training_forward)
+
     # ---- hooks -------------------------------------------------------------------------------------------------
     def install(self):
         module = torch.nn.Module
-        self._remove_first = torch.nn.modules.module.register_module_forward_pre_hook(self._training_forward)
+        self._await_forward()
         replace(torch.autograd, "backward", self._backward)
         replace(torch.autograd, "grad", self._backward)
         register_optimizer_step_pre_hook(self._before_step)
@@ -235,6 +238,8 @@ class Phases:
         imports.after_import("torch.distributed.fsdp.fully_sharded_data_parallel",
                              lambda m: replace(m.FullyShardedDataParallel, "__init__", self._preparing))
         imports.after_import("transformers.modeling_utils", self._hook_transformers)
+        imports.after_import("torch._dynamo.eval_frame",
+                             lambda m: replace(m.OptimizedModule, "__call__", self._compiled_module))
         imports.after_import("peft.peft_model", lambda m: replace(m.PeftModel, "__init__", self._adapting))
         imports.after_import("deepspeed.runtime.engine", self._hook_deepspeed)
 
@@ -253,6 +258,24 @@ class Phases:
             module._compiled_call_impl = call
 
         return compile_in_place
+
+    def _compiled_module(self, old):
+        """What torch.compile puts around a module: it warns of hooks like that before the first forward, and they would
+        be compiled as well."""
+
+        def call(module, *inputs, **named):
+            if self._trained:
+                return old(module, *inputs, **named)
+            self._training_forward(module, inputs)
+            if self._trained:
+                return old(module, *inputs, **named)
+            self._remove_first.remove()
+            try:
+                return old(module, *inputs, **named)
+            finally:
+                self._await_forward()
+
+        return call
 
     def _hook_transformers(self, modeling):
         holder = modeling.PreTrainedModel

@@ -10,8 +10,12 @@ import torch
 from . import library, made
 from .owners import Owners
 
-LARGEST = 1 << 20  # bytes of a tensor that is worked out
-_LARGEST_FLOAT = 1 << 16  # weights and their state are larger, and programs do not look at single elements of them
+LARGEST = 1 << 20  # bytes that a copy really brings (lib/trace/environment.cc, kRealCopies)
+# Bytes of a tensor that is worked out. Weights and their state are larger, quantized ones too, and programs do not look
+# at single elements of them. They do at those of masks over a weight matrix (PEFT's SHiRA) or 8 Ki tokens squared, and
+# of large batches.
+_LARGEST_FLOAT = 1 << 16
+_LARGEST_OF_TOKENS = 1 << 26
 _RUNS = 4096  # pieces of a tensor with gaps that are written one by one
 
 
@@ -36,7 +40,7 @@ class Values:
         if owner is not None and owner.uniform is not None:
             return owner.uniform
         size = _span(tensor) * tensor.element_size()
-        if size > LARGEST or not library.written_by_host(tensor.data_ptr(), size):
+        if size > _most(tensor.dtype, LARGEST) or not library.written_by_host(tensor.data_ptr(), size):
             return None
         if owner is None:
             self._owners.claim(tensor.untyped_storage())
@@ -90,7 +94,7 @@ class Values:
     def _write(self, tensor, value):
         size = _span(tensor) * tensor.element_size()
         dense = tensor.numel() == _span(tensor)
-        if not dense and size > LARGEST:
+        if not dense and size > _most(tensor.dtype, LARGEST):
             self._forget(tensor)
             return
         within = dense or library.written_by_host(tensor.data_ptr(), size)  # gaps keep what they hold
@@ -119,7 +123,18 @@ class Values:
 
 def is_small(tensor):
     """Whether it is worked out."""
-    return tensor.numel() * tensor.element_size() <= (_LARGEST_FLOAT if tensor.is_floating_point() else LARGEST)
+    return tensor.numel() * tensor.element_size() <= _most(tensor.dtype, _LARGEST_FLOAT)
+
+
+def is_read(tensor):
+    """Whether what it holds is brought to the host."""
+    return 0 < tensor.numel() * tensor.element_size() <= _most(tensor.dtype, LARGEST) and not tensor.is_complex()
+
+
+def _most(dtype, of_floats):
+    if dtype in (torch.bool, torch.int64):
+        return _LARGEST_OF_TOKENS
+    return of_floats if dtype.is_floating_point else LARGEST
 
 
 def _span(tensor):
