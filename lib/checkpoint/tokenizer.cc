@@ -119,6 +119,7 @@ std::vector<TextFile> minimal_tokenizer(std::int64_t vocab_size, const SpecialId
               {"pad_token", own_pad ? kPad : kEos},
               {"bos_token", ids.bos != ids.eos ? kBos : kEos},
               {"model_max_length", max_length},
+              {"model_input_names", Json::array({"input_ids", "attention_mask"})},  // most models refuse token types
               {"clean_up_tokenization_spaces", false},
               {"chat_template", kChatTemplate}};
   if (!whole) config["unk_token"] = kUnknown;

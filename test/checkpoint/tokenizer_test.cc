@@ -32,6 +32,7 @@ TEST_CASE("checkpoint/tokenizer: every id of the vocabulary is a token, special 
   CHECK(t.vocab().contains("\u0120"));  // a blank
   CHECK(t.config["eos_token"] == "<|eos|>");
   CHECK(t.config["model_max_length"] == 512);
+  CHECK(t.config["model_input_names"] == nlohmann::json::array({"input_ids", "attention_mask"}));
   CHECK(t.tokenizer["added_tokens"].size() == 3);
 }
 
