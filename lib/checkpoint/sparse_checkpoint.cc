@@ -19,6 +19,14 @@ std::string generation_config(const TextNode& config) {
   return out.dump(2) + "\n";
 }
 
+/// What GPTQ's own loaders read before config.json, which older ones never look into: save_quantized of auto_gptq 0.7
+/// and GPTQModel writes both (BaseQuantizeConfig.save_pretrained).
+const TextNode* gptq_config(const TextNode& config) {
+  const TextNode* quantization = find(config, "quantization_config");
+  const TextNode* method = quantization ? find(*quantization, "quant_method") : nullptr;
+  return method && method->text == "gptq" ? quantization : nullptr;
+}
+
 }  // namespace
 
 SparseCheckpoint sparse_checkpoint(const TextNode& config, const std::vector<StoredTensor>& tensors, Bytes shard_size) {
@@ -29,6 +37,7 @@ SparseCheckpoint sparse_checkpoint(const TextNode& config, const std::vector<Sto
   out.texts = {{"config.json", json_text(config)},
                {"generation_config.json", generation_config(config)},
                {"model.safetensors.index.json", shard_index(out.shards, out.size)}};
+  if (const TextNode* gptq = gptq_config(config)) out.texts.push_back({"quantize_config.json", json_text(*gptq)});
   return out;
 }
 

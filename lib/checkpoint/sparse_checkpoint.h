@@ -14,7 +14,7 @@ namespace qlp {
 
 struct SparseCheckpoint {
   std::vector<ShardFile> shards;
-  std::vector<TextFile> texts;  ///< config, generation config, index
+  std::vector<TextFile> texts;  ///< config, generation config, index; GPTQ's config
   std::size_t tensors = 0;
   Bytes size;  ///< of all tensors
 };

@@ -22,3 +22,15 @@ TEST_CASE("checkpoint/sparse_checkpoint: all that from_pretrained reads is there
   CHECK(tokenizer_for(*config).size() == 2);
   CHECK(tokenizer_for(**parse_json("{}", "config.json")).empty());
 }
+
+TEST_CASE("checkpoint/sparse_checkpoint: GPTQ's own loaders find the file that they read first") {
+  const auto texts = [](const char* method) {
+    const std::string json =
+        R"({"quantization_config": {"quant_method": ")" + std::string(method) + R"(", "bits": 4}})";
+    return sparse_checkpoint(**parse_json(json, "config.json"), {}, Bytes{1000}).texts;
+  };
+  REQUIRE(texts("gptq").size() == 4);
+  CHECK(texts("gptq").back().name == "quantize_config.json");
+  CHECK((*find(**parse_json(texts("gptq").back().text, "quantize_config.json"), "bits")).text == "4");
+  CHECK(texts("awq").size() == 3);
+}
