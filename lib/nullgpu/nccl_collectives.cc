@@ -1,5 +1,6 @@
 // NCCL's collectives, sends and receives; communicators.h says what they give. Small data that the host wrote is really
 // gathered, scattered and reduced; all else reads as zero.
+#include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -9,7 +10,9 @@
 #include "nullgpu/communicators.h"
 #include "nullgpu/copies.h"
 #include "nullgpu/entry.h"
+#include "nullgpu/exchange.h"
 #include "nullgpu/nccl_communicator.h"
+#include "nullgpu/settings.h"
 #include "nullgpu/streams.h"
 
 using namespace nullgpu;
@@ -54,6 +57,25 @@ void reduce_real(Communicator& k, const void* in, std::size_t total, void* out, 
     known = combine(messages.data(), total, type, operation, k.size) && known;
     deliver(out, messages.data() + first * element, n * element, known);
   }
+}
+
+// Bytes, as which torch sends Python objects (torch/distributed/distributed_c10d.py, _object_to_tensor), go in parts as
+// long as the host's copies of them are really made.
+bool is_sent(const Communicator& k, std::size_t bytes, int type) {
+  return is_short(k, bytes) || (k.exchange != nullptr && nccl_element_bytes(type) == 1 && bytes <= settings().copy_max);
+}
+
+// Calls `part(begin, bytes)` until it gives false.
+template <class Part>
+void in_parts(std::size_t bytes, Part&& part) {
+  std::size_t begin = 0;
+  do {
+    const std::size_t n = std::min(bytes - begin, Exchange::kMost);
+    if (!part(begin, n)) {
+      return;
+    }
+    begin += n;
+  } while (begin < bytes);
 }
 
 // ---- A rank that plays alone.
@@ -103,43 +125,50 @@ QLP_EXPORT int ncclReduceScatter(const void* in, void* out, std::size_t n, int t
 namespace {
 
 // Every rank's message behind one another.
-void gather_all(Communicator& k, const void* in, void* out, std::size_t bytes) {
-  if (!is_short(k, bytes)) {
+void gather_all(Communicator& k, const void* in, void* out, std::size_t bytes, int type) {
+  if (!is_sent(k, bytes, type)) {
     if (out != nullptr) {
       gather(k, in, out, bytes);
     }
     return;
   }
-  const auto all = meet(k, in, bytes);
-  for (std::size_t r = 0; r < all.size() && out != nullptr; ++r) {
-    deliver(at(out, r * bytes), all[r].bytes.data(), bytes, all[r].known);
-  }
+  in_parts(bytes, [&](std::size_t begin, std::size_t n) {
+    const auto all = meet(k, at(in, begin), n);
+    for (std::size_t r = 0; r < all.size() && out != nullptr; ++r) {
+      deliver(at(out, r * bytes + begin), all[r].bytes.data(), n, all[r].known);
+    }
+    return !all.empty();
+  });
 }
 
 }  // namespace
 
 QLP_EXPORT int ncclAllGather(const void* in, void* out, std::size_t n, int type, void* c, void* stream) {
   return collective(__func__, n, type, c, stream,
-                    [=](Communicator& k, std::size_t bytes) { gather_all(k, in, out, bytes); });
+                    [=](Communicator& k, std::size_t bytes) { gather_all(k, in, out, bytes, type); });
 }
 
 QLP_EXPORT int ncclGather(const void* in, void* out, std::size_t n, int type, int root, void* c, void* stream) {
   return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    gather_all(k, in, k.rank == root ? out : nullptr, bytes);
+    gather_all(k, in, k.rank == root ? out : nullptr, bytes, type);
   });
 }
 
 QLP_EXPORT int ncclBroadcast(const void* in, void* out, std::size_t n, int type, int root, void* c, void* stream) {
   return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    if (!is_short(k, bytes)) {
+    if (!is_sent(k, bytes, type)) {
       copy(out, in == nullptr ? out : in, bytes);
       return;
     }
-    const auto all = meet(k, in, k.rank == root ? bytes : 0);
-    if (!all.empty()) {
-      const Exchange::Message& m = all[static_cast<std::size_t>(root)];
-      deliver(out, m.bytes.data(), bytes, m.known);
-    }
+    in_parts(bytes, [&](std::size_t begin, std::size_t length) {
+      const bool sends = k.rank == root;
+      const auto all = meet(k, sends ? at(in, begin) : in, sends ? length : 0);
+      if (!all.empty()) {
+        const Exchange::Message& m = all[static_cast<std::size_t>(root)];
+        deliver(at(out, begin), m.bytes.data(), length, m.known);
+      }
+      return !all.empty();
+    });
   });
 }
 

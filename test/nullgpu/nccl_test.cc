@@ -141,7 +141,7 @@ namespace {
 
 // Runs `body(communicator, rank)` in that many processes, each a rank on its own device.
 void ranks(int size, const std::function<void(void*, int)>& body) {
-  run({{"NULLGPU_RANKS", "real"}}, [&] {
+  run({{"NULLGPU_RANKS", "real"}, {"NULLGPU_COPY_MAX", "1048576"}}, [&] {
     UniqueId id{};
     std::memset(&id, 0, sizeof id);
     const std::uint64_t words[2] = {1, static_cast<std::uint64_t>(getpid()) << 20U | 1U};  // what ncclGetUniqueId makes
@@ -187,6 +187,30 @@ TEST_CASE("nullgpu/nccl: ranks that are processes exchange what is small") {
     cudaMalloc(&fresh, 4096);
     QLP_EXPECT_EQ(ncclAllReduce(fresh, out, 3, kInt32, kSum, c, nullptr), 0);
     QLP_EXPECT_EQ(nullgpu_written_by_host(out, 12), std::size_t{0});
+  });
+}
+
+TEST_CASE("nullgpu/nccl: processes exchange objects, which are bytes, in parts") {
+  ranks(2, [](void* c, int rank) {
+    constexpr int kUint8 = 1;
+    constexpr std::size_t kLong = 150'000;  // more than two messages
+    const auto object = [](int owner) {
+      std::vector<unsigned char> bytes(kLong);
+      for (std::size_t i = 0; i < kLong; ++i) {
+        bytes[i] = static_cast<unsigned char>(i / 1000 + static_cast<std::size_t>(owner));
+      }
+      return bytes;
+    };
+    void* mine = nullptr;
+    void* all = nullptr;
+    QLP_EXPECT_EQ(cudaMalloc(&mine, kLong), 0);
+    QLP_EXPECT_EQ(cudaMalloc(&all, 2 * kLong), 0);
+    QLP_EXPECT_EQ(cudaMemcpy(mine, object(rank).data(), kLong, 1), 0);
+    QLP_EXPECT_EQ(ncclAllGather(mine, all, kLong, kUint8, c, nullptr), 0);
+    QLP_EXPECT(from_device(static_cast<unsigned char*>(all), kLong) == object(0));
+    QLP_EXPECT(from_device(static_cast<unsigned char*>(all) + kLong, kLong) == object(1));
+    QLP_EXPECT_EQ(ncclBroadcast(rank == 1 ? mine : nullptr, mine, kLong, kUint8, 1, c, nullptr), 0);
+    QLP_EXPECT(from_device(static_cast<unsigned char*>(mine), kLong) == object(1));
   });
 }
 
