@@ -7,7 +7,7 @@
 namespace qlp {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 Unexpected<Diagnostics> bad(const std::string& why) {
   return {{refusal("bad-listing", "what Python printed is no list of tensors: " + why, "", "")}};

@@ -10,30 +10,30 @@ namespace qlp {
 namespace {
 
 /// Keys that change no memory of a rank.
-constexpr std::array<std::string_view, 24> kWithoutMemory{"compute_environment",
-                                                          "debug",
-                                                          "downcast_bf16",
-                                                          "enable_cpu_affinity",
-                                                          "machine_rank",
-                                                          "main_training_function",
-                                                          "main_process_ip",
-                                                          "main_process_port",
-                                                          "rdzv_backend",
-                                                          "same_network",
-                                                          "tpu_env",
-                                                          "tpu_use_cluster",
-                                                          "tpu_use_sudo",
-                                                          "tpu_name",
-                                                          "tpu_zone",
-                                                          "commands",
-                                                          "command_file",
-                                                          "gpu_ids",
-                                                          "mpirun_config",
-                                                          "megatron_lm_config",
-                                                          "dynamo_config",
-                                                          "fp8_config",
-                                                          "fsdp_config",
-                                                          "deepspeed_config"};
+constexpr std::array<std::string_view, 24> kAccelerateWithoutMemory{"compute_environment",
+                                                                    "debug",
+                                                                    "downcast_bf16",
+                                                                    "enable_cpu_affinity",
+                                                                    "machine_rank",
+                                                                    "main_training_function",
+                                                                    "main_process_ip",
+                                                                    "main_process_port",
+                                                                    "rdzv_backend",
+                                                                    "same_network",
+                                                                    "tpu_env",
+                                                                    "tpu_use_cluster",
+                                                                    "tpu_use_sudo",
+                                                                    "tpu_name",
+                                                                    "tpu_zone",
+                                                                    "commands",
+                                                                    "command_file",
+                                                                    "gpu_ids",
+                                                                    "mpirun_config",
+                                                                    "megatron_lm_config",
+                                                                    "dynamo_config",
+                                                                    "fp8_config",
+                                                                    "fsdp_config",
+                                                                    "deepspeed_config"};
 constexpr std::array<std::string_view, 3> kFsdpWithoutMemory{
     "fsdp_transformer_layer_cls_to_wrap", "fsdp_sync_module_states", "transformer_layer_cls_to_wrap"};
 constexpr std::array<std::string_view, 2> kDeepspeedWithoutMemory{"deepspeed_multinode_launcher", "zero3_init_flag"};
@@ -196,7 +196,7 @@ std::optional<LaunchFile> read_accelerate(const TextNode& root, const std::strin
   if (type == 1U) plan = find_plan("ddp");
   if (type == 2U) plan = read_fsdp(map, out);
   if (type == 3U) plan = read_zero(map, file, files);
-  map.finish_foreign(kWithoutMemory);
+  map.finish_foreign(kAccelerateWithoutMemory);
   if (!plan) return std::nullopt;
   out.plan = *std::move(plan);
   return out;

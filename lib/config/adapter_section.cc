@@ -11,7 +11,6 @@
 namespace qlp {
 namespace {
 
-constexpr std::array<DType, 3> kFloats{DType::float32, DType::float16, DType::bfloat16};
 constexpr std::int64_t kLargestRank = 65536, kMostLayers = 65536;
 
 /// Ways to start that decompose weights on the GPU, or run data through the model, before training (peft 0.21,
@@ -217,7 +216,7 @@ std::optional<AdapterSpec> read_adapter_section(const Section& section, std::opt
     map.refuse("lora_bias", "bad-value", "PEFT: lora_bias=True is not supported for DoRA", "use_dora: false");
   read_initial_weights(map);
   spec.autocast_adapter_dtype = map.boolean_or("autocast_adapter_dtype", true);
-  spec.dtype = map.dtype("dtype", kFloats);
+  spec.dtype = map.dtype("dtype", kFloatDTypes);
   map.finish(kOtherLoraKeys);
   return spec;
 }

@@ -1,6 +1,7 @@
 // Reads the keys of one map strictly: each at most once, of the right type, in range, and no others.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -16,6 +17,9 @@
 #include "plan/job_names.h"
 
 namespace qlp {
+
+/// What models are loaded as and adapters made in.
+inline constexpr std::array<DType, 3> kFloatDTypes{DType::float32, DType::float16, DType::bfloat16};
 
 struct IntegerRange {
   std::int64_t least = std::numeric_limits<std::int64_t>::min();

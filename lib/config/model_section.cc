@@ -1,4 +1,3 @@
-#include <array>
 
 #include "base/text.h"
 #include "config/hub_name.h"
@@ -9,8 +8,6 @@
 
 namespace qlp {
 namespace {
-
-constexpr std::array<DType, 3> kFloats{DType::float32, DType::float16, DType::bfloat16};
 
 /// A map under `overrides`, whose keys replace those of the model's description. Null where there is none.
 const TextNode* take_overrides(MapReader& map) {
@@ -122,7 +119,7 @@ ModelSection read_model_section(const Section& where, const FileReader& files, F
                    "model says nothing: give config (a path), name (of the catalogue), or the layer shapes");
     for (const std::string_view key : {"config", "name", "family", "overrides"}) map.take(key);
   }
-  section.dtype = map.dtype_or("dtype", kFloats, DType::bfloat16);
+  section.dtype = map.dtype_or("dtype", kFloatDTypes, DType::bfloat16);
   section.loading = map.choice_or("loading", Loading::automatic);
   if (map.has("stacked_experts")) section.model.stacked_experts = map.boolean_or("stacked_experts", false);
   map.finish();

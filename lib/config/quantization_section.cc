@@ -5,7 +5,6 @@
 namespace qlp {
 namespace {
 
-constexpr std::array<DType, 3> kFloats{DType::float32, DType::float16, DType::bfloat16};
 constexpr std::array<DType, 6> kStorage{DType::uint8,   DType::int8,    DType::bfloat16,
                                         DType::float16, DType::float32, DType::float64};
 
@@ -32,7 +31,7 @@ std::optional<QuantizationSpec> read_quantization_section(const Section& where, 
   } else {
     spec.double_quant = map.boolean_or("double_quant", false);
     spec.quant_storage = map.dtype_or("quant_storage", kStorage, DType::uint8);
-    spec.compute_dtype = map.dtype_or("compute_dtype", kFloats, load_dtype);
+    spec.compute_dtype = map.dtype_or("compute_dtype", kFloatDTypes, load_dtype);
     map.forbid("llm_int8_threshold", "it is an option of quant_type int8", "leave it out");
   }
   spec.prepare_kbit = map.boolean_or("prepare_kbit", false);

@@ -19,7 +19,6 @@ constexpr std::array<std::string_view, 17> kFamilyExtras{"attention_bias",      
                                                          "sliding_window_pattern", "no_rope_layer_interval",
                                                          "mlp_only_layers",        "shared_expert_intermediate_size",
                                                          "mxfp4_experts"};
-constexpr std::array<DType, 3> kFloats{DType::float32, DType::float16, DType::bfloat16};
 
 void read_heads(MapReader& map, const FamilyRow& row, ModelSpec& spec) {
   map.require("num_attention_heads", "the number of query heads");
@@ -143,7 +142,7 @@ ModelSpec read_shapes(MapReader& map) {
   }
   read_rope(map, spec);
   read_model_numbers(map, spec);
-  spec.checkpoint_dtype = map.dtype("torch_dtype", kFloats);
+  spec.checkpoint_dtype = map.dtype("torch_dtype", kFloatDTypes);
   return spec;
 }
 

@@ -8,13 +8,13 @@
 namespace qlp {
 namespace {
 
-constexpr auto kWithoutMemory =
+constexpr auto kTrlWithoutMemory =
     std::to_array<std::string_view>({"truncation_mode", "lora_task_type", "lora_alpha_pattern", "shuffle_dataset",
                                      "dataset_text_field", "dataset_kwargs", "dataset_num_proc", "eval_packing",
                                      "max_prompt_length", "pad_token", "streaming", "gradient_checkpointing_kwargs"});
 
 constexpr std::string_view kPreference = "only supervised fine-tuning is planned";
-constexpr auto kNotSupported = std::to_array<NotSupported>({
+constexpr auto kTrlNotSupported = std::to_array<NotSupported>({
     {"activation_offloading", "activations on the host are not planned yet"},
     {"beta", kPreference},
     {"loss_weights", kPreference},
@@ -111,7 +111,7 @@ NodePtr read_trl(const TextNode& root, const ForeignContext& context, Findings& 
   read_adapter(file, zero3);
   read_trainer_parallelism(file, trainer_defaults_to_fsdp1(context.stack));
   read_checkpointing(file, zero3 && file.is_on("use_peft"));
-  return file.finish({kWithoutMemory, trainer_keys_without_memory()}, kNotSupported);
+  return file.finish({kTrlWithoutMemory, trainer_keys_without_memory()}, kTrlNotSupported);
 }
 
 }  // namespace qlp

@@ -38,11 +38,11 @@ bool is_of_logits(const InventoryItem& item) {
          std::ranges::find(kGradients, item.op) != kGradients.end();
 }
 
-using ModuleNames = std::set<std::string_view>;
+using AdaptedModules = std::set<std::string_view>;
 
 /// The linear layers that have an adapter: something of its matrix A is alive.
-ModuleNames adapted_modules(const PhaseReport& phase) {
-  ModuleNames names;
+AdaptedModules adapted_modules(const PhaseReport& phase) {
+  AdaptedModules names;
   for (const InventoryItem& item : phase.inventory) {
     const std::string_view module = item.module;
     if (const auto end = module.find(".lora_A"); end != module.npos) names.insert(module.substr(0, end));
@@ -51,7 +51,7 @@ ModuleNames adapted_modules(const PhaseReport& phase) {
 }
 
 /// Made for the adapters: casts of their inputs, dropout (these models have no other) and its masks, products with A.
-bool is_of_adapter(const InventoryItem& item, const ModuleNames& adapted) {
+bool is_of_adapter(const InventoryItem& item, const AdaptedModules& adapted) {
   const bool cast = item.op == name_of(Op::to_copy) && adapted.contains(item.module);
   return item.category == Category::activations &&
          (cast || item.module.find(".lora_") != std::string::npos || item.op == name_of(Op::native_dropout));
@@ -83,7 +83,7 @@ void check_logits(const CheckedPlan& checked, const PhaseReport& phase, std::vec
 }
 
 void check_adapter(const CheckedPlan& checked, const PhaseReport& phase, std::vector<Suspicion>& out) {
-  const ModuleNames adapted = adapted_modules(phase);
+  const AdaptedModules adapted = adapted_modules(phase);
   const Bytes activations = sum_of(phase, [&](const InventoryItem& item) { return is_of_adapter(item, adapted); });
   if (!checked.job.adapter || !dominates(activations, checked.rank())) return;
   auto suspicion = dominant(checked, "adapter-activations-dominate",

@@ -30,6 +30,9 @@ struct LedgerFigures {
   friend bool operator==(const LedgerFigures&, const LedgerFigures&) = default;
 };
 
+/// Of each figure the larger one.
+LedgerFigures larger(const LedgerFigures& a, const LedgerFigures& b);
+
 /// The ledger of one rank over a span of the run (the whole of it, or the training steps alone).
 struct PeakReport {
   /// The segments that the rank may come to hold.

@@ -12,8 +12,9 @@
 namespace qlp {
 namespace {
 
-constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8;  // TrainingArguments' adam_beta1, adam_beta2, adam_epsilon
-constexpr double kAboveZero = 1e-8, kMostGrowth = 1.01;      // apollo.py
+constexpr AdamWNumbers kApollo{
+    .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};          // TrainingArguments' adam_beta1, adam_beta2, adam_epsilon
+constexpr double kAboveZero = 1e-8, kMostGrowth = 1.01;  // apollo.py
 
 struct ApolloState {
   bool projected = false;
@@ -64,20 +65,21 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
     compute(ctx, Binary::div, names_.norm_grad, state.exp_avg, names_.denom);
     if (state.projected) scale_gradient(ctx, grad_of(parameter), state);
     const auto steps = static_cast<double>(state.steps);
-    const double step_size = lr() * std::sqrt(1 - std::pow(kBeta2, steps)) / (1 - std::pow(kBeta1, steps));
+    const double step_size =
+        lr() * std::sqrt(1 - std::pow(kApollo.beta2, steps)) / (1 - std::pow(kApollo.beta1, steps));
     compute(ctx, Binary::add, parameter, parameter, names_.norm_grad, -step_size);
     if (weight_decay() > 0) compute(ctx, Unary::mul, parameter, parameter, 1 - lr() * weight_decay());
   }
 
   /// Both averages in place, and the root of the second.
   void average(Context& ctx, const ApolloState& state, const Tensor& denom) const {
-    compute(ctx, Unary::mul, state.exp_avg, state.exp_avg, kBeta1);
-    compute(ctx, Binary::add, state.exp_avg, state.exp_avg, names_.grad, 1 - kBeta1);
-    compute(ctx, Binary::mul, denom, names_.grad, names_.grad, 1 - kBeta2);
-    compute(ctx, Unary::mul, state.exp_avg_sq, state.exp_avg_sq, kBeta2);
+    compute(ctx, Unary::mul, state.exp_avg, state.exp_avg, kApollo.beta1);
+    compute(ctx, Binary::add, state.exp_avg, state.exp_avg, names_.grad, 1 - kApollo.beta1);
+    compute(ctx, Binary::mul, denom, names_.grad, names_.grad, 1 - kApollo.beta2);
+    compute(ctx, Unary::mul, state.exp_avg_sq, state.exp_avg_sq, kApollo.beta2);
     compute(ctx, Binary::add, state.exp_avg_sq, state.exp_avg_sq, denom);
     compute(ctx, Unary::sqrt, denom, state.exp_avg_sq);
-    compute(ctx, Unary::add, denom, denom, kEps);
+    compute(ctx, Unary::add, denom, denom, kApollo.eps);
   }
 
   /// True if a matrix of these dimensions is multiplied from the right.

@@ -8,7 +8,8 @@
 namespace qlp {
 namespace {
 
-constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-6;  // the class's defaults: the Trainer gives the rate alone
+constexpr AdamWNumbers kGaLore{
+    .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6};  // the class's defaults: the Trainer gives the rate alone
 
 struct GaLoreState {
   std::optional<GaLoreProjector> projector{};
@@ -54,20 +55,21 @@ class GaLoreAdamW final : public StatefulOptimizer<GaLoreState> {
     norm_grad = empty_like(ctx, denom, Op::div);
     compute(ctx, Binary::div, norm_grad, state.exp_avg, denom);
     if (state.projector) norm_grad = state.projector->project_back(ctx, how_, norm_grad);
-    const double step_size = lr() * std::sqrt(1 - std::pow(kBeta2, steps)) / (1 - std::pow(kBeta1, steps));
+    const double step_size =
+        lr() * std::sqrt(1 - std::pow(kGaLore.beta2, steps)) / (1 - std::pow(kGaLore.beta1, steps));
     compute(ctx, Binary::add, parameter, parameter, norm_grad, -step_size);
   }
 
   /// Both averages in place, and the root of the second.
   void average(Context& ctx, const GaLoreState& state, const Tensor& denom) const {
     const Tensor& grad = names_.grad;
-    compute(ctx, Unary::mul, state.exp_avg, state.exp_avg, kBeta1);
-    compute(ctx, Binary::add, state.exp_avg, state.exp_avg, grad, 1 - kBeta1);
-    compute(ctx, Binary::mul, denom, grad, grad, 1 - kBeta2);
-    compute(ctx, Unary::mul, state.exp_avg_sq, state.exp_avg_sq, kBeta2);
+    compute(ctx, Unary::mul, state.exp_avg, state.exp_avg, kGaLore.beta1);
+    compute(ctx, Binary::add, state.exp_avg, state.exp_avg, grad, 1 - kGaLore.beta1);
+    compute(ctx, Binary::mul, denom, grad, grad, 1 - kGaLore.beta2);
+    compute(ctx, Unary::mul, state.exp_avg_sq, state.exp_avg_sq, kGaLore.beta2);
     compute(ctx, Binary::add, state.exp_avg_sq, state.exp_avg_sq, denom);
     compute(ctx, Unary::sqrt, denom, state.exp_avg_sq);
-    compute(ctx, Unary::add, denom, denom, kEps);
+    compute(ctx, Unary::add, denom, denom, kGaLore.eps);
   }
 
   Projection how_;

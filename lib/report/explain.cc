@@ -16,7 +16,7 @@ namespace qlp {
 namespace {
 
 /// The blocks that one place of the step made.
-struct Place {
+struct PlaceRow {
   Bytes requested;
   Bytes allocated;
   std::uint64_t blocks = 0;
@@ -32,26 +32,26 @@ std::string place_of(const InventoryItem& item) {
   return text.empty() ? "?" : text;
 }
 
-std::vector<Place> places(const std::vector<InventoryItem>& items) {
-  std::map<std::tuple<Category, std::string>, Place> by_place;
+std::vector<PlaceRow> places(const std::vector<InventoryItem>& items) {
+  std::map<std::tuple<Category, std::string>, PlaceRow> by_place;
   for (const auto& item : items) {
-    Place& place = by_place[{item.category, place_of(item)}];
+    PlaceRow& place = by_place[{item.category, place_of(item)}];
     place.requested += item.requested;
     place.allocated += item.allocated;
     place.blocks += item.count;
     if (item.count > 0) place.sizes[item.requested.count() / item.count] += item.count;
   }
-  std::vector<Place> out;
+  std::vector<PlaceRow> out;
   for (auto& [key, place] : by_place) {
     std::tie(place.category, place.text) = key;
     out.push_back(std::move(place));
   }
-  std::ranges::stable_sort(out, std::ranges::greater{}, [](const Place& p) { return p.requested; });
+  std::ranges::stable_sort(out, std::ranges::greater{}, [](const PlaceRow& p) { return p.requested; });
   return out;
 }
 
 /// "224x134217728, 1x4096": the three sizes that occur most.
-std::string sizes_text(const Place& place) {
+std::string sizes_text(const PlaceRow& place) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> common{place.sizes.begin(), place.sizes.end()};
   std::ranges::stable_sort(common, std::ranges::greater{}, [](const auto& entry) { return entry.second; });
   std::string text;

@@ -13,7 +13,7 @@
 namespace qlp {
 namespace {
 
-constexpr std::int64_t kAlignment = 16;  // bytes; _flat_param.py, _get_aligned_numel
+constexpr std::int64_t kUnitAlignment = 16;  // bytes; _flat_param.py, _get_aligned_numel
 
 Category category_of(const std::vector<Parameter*>& parameters) {
   return parameters.front()->tensor.storage().label().category;
@@ -78,7 +78,7 @@ void FlatParamHandle::flatten(Context& ctx) {
   std::vector<Piece> parameters = std::exchange(pieces_, {});
   std::vector<Tensor> padding;
   const std::int64_t aligned =
-      options_->use_orig_params ? kAlignment / static_cast<std::int64_t>(size_of(compute_dtype())) : 1;
+      options_->use_orig_params ? kUnitAlignment / static_cast<std::int64_t>(size_of(compute_dtype())) : 1;
   for (Piece& piece : parameters) {
     if (numel_ % aligned) pad(ctx, aligned - numel_ % aligned, padding);
     piece.offset = numel_;

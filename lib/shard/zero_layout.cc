@@ -7,7 +7,7 @@
 namespace qlp {
 namespace {
 
-constexpr std::int64_t kAlignment = 2;  // elements for each rank: nccl_start_alignment_factor
+constexpr std::int64_t kRankAlignment = 2;  // elements for each rank: nccl_start_alignment_factor
 
 }  // namespace
 
@@ -15,7 +15,7 @@ ZeroLayout::ZeroLayout(const std::vector<std::int64_t>& numels, std::int64_t wor
     : numels_(numels), world_size_(world_size) {
   std::int64_t total = 0;
   for (const std::int64_t numel : numels_) ends_.push_back(total += numel);
-  partition_size_ = ceil_div(total, kAlignment * world_size_) * kAlignment;
+  partition_size_ = ceil_div(total, kRankAlignment * world_size_) * kRankAlignment;
 }
 
 std::vector<ZeroLayout::Slice> ZeroLayout::slices(std::size_t index) const {

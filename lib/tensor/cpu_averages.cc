@@ -13,7 +13,7 @@ namespace {
 using namespace cpu;
 
 /// Elements that are read, changed and written together where averages are float32.
-constexpr std::int64_t kBlock = 256;
+constexpr std::int64_t kUnquantizedBlock = 256;
 
 /// Numbers of a block that lie two in a byte.
 class PackedBlock {
@@ -139,7 +139,7 @@ void CpuKernels::update(StreamId, UpdateRule rule, const Array& parameter, const
   for (const Average& average : averages) require_memory(average.values);
   const std::int64_t n = parameter.numel();
   const Blockwise& codes = averages.front().codes;
-  const std::int64_t size = codes.code.given() ? codes.blocksize : kBlock;
+  const std::int64_t size = codes.code.given() ? codes.blocksize : kUnquantizedBlock;
   const Step step(numbers);
   for (std::int64_t from = 0; from < n; from += size) {
     const std::int64_t count = std::min(size, n - from);

@@ -24,13 +24,6 @@ Diagnostic diagnostic(Severity severity, std::string code, std::string message, 
           .hint = std::move(hint)};
 }
 
-LedgerFigures larger(const LedgerFigures& a, const LedgerFigures& b) {
-  return {.requested = std::max(a.requested, b.requested),
-          .allocated = std::max(a.allocated, b.allocated),
-          .active = std::max(a.active, b.active),
-          .reserved = std::max(a.reserved, b.reserved)};
-}
-
 void take_phase(PeakReport& peak, const ProbedPhase& phase) {
   if (peak.phase.empty() || phase.peak.allocated > peak.figures.allocated) {
     peak.phase = phase.phase;

@@ -52,13 +52,6 @@ class Event {
   const TextNode& node_;
 };
 
-LedgerFigures larger(const LedgerFigures& a, const LedgerFigures& b) {
-  return {.requested = std::max(a.requested, b.requested),
-          .allocated = std::max(a.allocated, b.allocated),
-          .active = std::max(a.active, b.active),
-          .reserved = std::max(a.reserved, b.reserved)};
-}
-
 void add_phase(std::vector<ProbedPhase>& phases, ProbedPhase phase) {
   const auto last = std::find_if(phases.rbegin(), phases.rend(),
                                  [&](const ProbedPhase& other) { return other.device == phase.device; });

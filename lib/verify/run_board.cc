@@ -11,7 +11,7 @@
 namespace qlp {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kInterval{100};
