@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +31,13 @@ mode_t default_mode() {
   const mode_t mask = umask(0);
   umask(mask);
   return 0666 & ~mask;
+}
+
+/// Of a link the file that it leads to: the link stays.
+std::string file_behind(const std::string& path) {
+  std::error_code status;
+  const auto target = std::filesystem::canonical(path, status);
+  return status ? path : target.string();
 }
 
 void write_file(const std::string& path, std::string_view text) {
@@ -62,7 +70,7 @@ void write_stderr(std::string_view text) { write_all(STDERR_FILENO, text); }
 
 void write_result(const std::string& path, std::string_view text) {
   if (path == "-") return write_stdout(text);
-  if (!is_special(path)) return write_file(path, text);
+  if (!is_special(path)) return write_file(file_behind(path), text);
   std::FILE* file = std::fopen(path.c_str(), "w");
   if (file == nullptr) fail(path, errno);
   int error = write_all(fileno(file), text);
