@@ -162,10 +162,10 @@ void check_together(const ModelSection& model, const MapReader& map, const JobSp
                          std::to_string(longest) + " positions");
 }
 
-/// The job file's own errors first.
+/// Errors before warnings, and those of the job file before others.
 void sort_by_place(Diagnostics& list, const std::string& job_file) {
   const auto key = [&](const Diagnostic& d) {
-    return std::tuple(d.position.file != job_file, d.position.line, d.position.column);
+    return std::tuple(d.severity != Severity::error, d.position.file != job_file, d.position.line, d.position.column);
   };
   std::stable_sort(list.begin(), list.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
 }
@@ -213,7 +213,7 @@ Result<JobDocument> read_job(std::string_view text, const std::string& file_name
   // A job that is no map is told as such by its reader, and nothing is laid over it.
   const bool is_map = (*root)->kind == NodeKind::map;
   const NodePtr job_tree = is_map ? meant_by(**root, tree_of(overrides, files), files, findings) : *root;
-  if (!job_tree) return Unexpected{findings.take_errors()};
+  if (!job_tree) return Unexpected{findings.take_warnings_and_errors()};
   MapReader map(job_tree.get(), {"", (*root)->position}, findings);
   if (!is_map) return Unexpected{findings.take()};
   map.take("from");
@@ -242,9 +242,9 @@ Result<JobDocument> read_job(std::string_view text, const std::string& file_name
   map.finish();
 
   if (!findings.has_errors()) return JobDocument{std::move(job), findings.take()};
-  auto errors = findings.take_errors();
-  sort_by_place(errors, file_name);
-  return Unexpected{std::move(errors)};
+  auto wrong = findings.take_warnings_and_errors();
+  sort_by_place(wrong, file_name);
+  return Unexpected{std::move(wrong)};
 }
 
 Result<JobDocument> read_job_file(const std::string& path, const JobOverrides& overrides) {

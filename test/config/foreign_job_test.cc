@@ -277,7 +277,11 @@ TEST_CASE("config/foreign_job: values of the wrong kind are errors where they st
     CHECK(errors.front().position.line >= 2);
     CHECK(errors.front().position.file == "train.yaml");
   }
-  CHECK(errors_of(base + "rl: dpo\nrelora: true\nsequence_len: long\n").size() == 3);
+  const auto three = errors_of(base + "rl: dpo\nrelora: true\nsequence_len: long\n");
+  CHECK(std::ranges::count(three, Severity::error, &Diagnostic::severity) == 3);
+  const auto both = errors_of(base + "sequence_length: 4096\nbf16: maybe\n");
+  CHECK(both.front().severity == Severity::error);
+  CHECK(tells(both, "unknown-key", "sequence_length"));
 }
 
 TEST_CASE("config/foreign_job: what is missing is asked for by the option that gives it") {
