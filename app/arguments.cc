@@ -50,30 +50,59 @@ class CommandLine {
     std::ranges::replace(words, std::string{"--from-python"}, std::string{"--from-python=python3"});
     std::ranges::reverse(words);  // as CLI11 takes them
     try {
-      root_.parse(std::move(words));
+      auto mistakes = parse_all(std::move(words));
+      if (!mistakes.empty()) return UsageError{std::move(mistakes), help_name()};
     } catch (const CLI::CallForHelp&) {
       return Information{&chosen() == &root_ ? root_.help() : chosen().help("qlora-plan")};
     } catch (const CLI::CallForVersion&) {
       return Information{root_.version() + "\n"};
-    } catch (const CLI::ExtrasError& error) {
-      return unexpected_words(error);
-    } catch (const CLI::ParseError& error) {
-      return UsageError{error.what(), "", help_name()};
     }
-    if (&chosen() == &root_) return UsageError{"no command: commands are " + join(names()), "", "qlora-plan"};
+    if (&chosen() == &root_) return UsageError{{"no command: commands are " + join(names())}, "qlora-plan"};
     Arguments parsed = arguments(std::make_index_sequence<std::variant_size_v<Arguments>>{});
     if (const auto* trace = std::get_if<TraceArguments>(&parsed)) {
       if (trace->program.empty())
-        return UsageError{"no program to trace: write it after --", "qlora-plan trace -- python train.py", help_name()};
+        return UsageError{{"no program to trace: write it after --; qlora-plan trace -- python train.py"}, help_name()};
       if (trace->rank >= trace->world_size.value_or(1))
-        return UsageError{"--rank: expected less than --world-size", "", help_name()};
+        return UsageError{{"--rank: expected less than --world-size"}, help_name()};
     }
     const auto& common = std::visit([](const auto& a) -> const CommonArguments& { return a.common; }, parsed);
-    if (common.quiet && common.verbose) return UsageError{"--quiet and --verbose exclude each other", "", help_name()};
+    if (common.quiet && common.verbose) return UsageError{{"--quiet and --verbose exclude each other"}, help_name()};
     return parsed;
   }
 
  private:
+  /// Returns what is wrong. CLI11 stops at the first mistake: that option is left out then, and the rest read again.
+  std::vector<std::string> parse_all(std::vector<std::string> words) {
+    std::vector<std::string> mistakes;
+    while (true) {
+      try {
+        root_.parse(std::vector(words));
+        return mistakes;
+      } catch (const CLI::ValidationError& error) {
+        mistakes.emplace_back(error.what());
+        if (!leave_out(mistakes.back().substr(0, mistakes.back().find(':')), words)) return mistakes;
+      } catch (const CLI::ExtrasError& error) {
+        for (auto& mistake : unexpected_words(error)) mistakes.push_back(std::move(mistake));
+        return mistakes;
+      } catch (const CLI::Success&) {
+        throw;  // help or the version, which the caller gives
+      } catch (const CLI::ParseError& error) {
+        mistakes.emplace_back(error.what());
+        return mistakes;
+      }
+    }
+  }
+
+  /// Of an option in the reversed words. False where it is not there under this name.
+  static bool leave_out(const std::string& option, std::vector<std::string>& words) {
+    const auto is_it = [&](const std::string& word) { return word == option || word.starts_with(option + "="); };
+    const auto at = std::ranges::find_if(words, is_it);
+    if (at == words.end()) return false;
+    const bool has_value_apart = *at == option && at != words.begin();
+    words.erase(has_value_apart ? at - 1 : at, at + 1);
+    return true;
+  }
+
   /// What comes after -- belongs to the traced program, whatever it looks like.
   void take_program(std::vector<std::string>& words) {
     if (words.empty() || words.front() != "trace") return;
@@ -97,22 +126,27 @@ class CommandLine {
   }
 
   UsageError unknown_command(const std::string& word) const {
-    const auto near = closest(word, names());
-    return {"unknown command '" + word + "': commands are " + join(names()),
-            near ? "did you mean " + std::string{*near} + "?" : "", "qlora-plan"};
+    return {{"unknown command '" + word + "': commands are " + join(names()) + meant(closest(word, names()))},
+            "qlora-plan"};
   }
 
-  UsageError unexpected_words(const CLI::ExtrasError& error) const {
-    const auto extras = root_.remaining(true);
-    const auto option = std::ranges::find_if(extras, [](const std::string& word) { return word.starts_with('-'); });
-    if (option == extras.end()) return {error.what(), "", help_name()};
-    const std::string name = option->substr(0, option->find('='));
+  static std::string meant(std::optional<std::string_view> near) {
+    return near ? "; did you mean " + std::string{*near} + "?" : "";
+  }
+
+  std::vector<std::string> unexpected_words(const CLI::ExtrasError& error) const {
     std::vector<std::string> names;
     for (const auto* known : chosen().get_options())
       for (const auto& long_name : known->get_lnames()) names.push_back("--" + long_name);
     const std::vector<std::string_view> views{names.begin(), names.end()};
-    const auto near = closest(name, views);
-    return {"unknown option '" + name + "'", near ? "did you mean " + std::string{*near} + "?" : "", help_name()};
+    std::vector<std::string> mistakes;
+    for (const std::string& word : root_.remaining(true)) {
+      if (!word.starts_with('-')) continue;
+      const std::string name = word.substr(0, word.find('='));
+      mistakes.push_back("unknown option '" + name + "'" + meant(closest(name, views)));
+    }
+    if (mistakes.empty()) mistakes.emplace_back(error.what());
+    return mistakes;
   }
 
   template <std::size_t... I>

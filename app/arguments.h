@@ -206,8 +206,7 @@ struct Information {
 
 /// The command line makes no sense: sentences for stderr.
 struct UsageError {
-  std::string message;
-  std::string hint;  ///< did-you-mean; may be empty
+  std::vector<std::string> mistakes;
   std::string help;  ///< the command whose --help tells more: "qlora-plan estimate"
 };
 

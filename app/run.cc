@@ -15,7 +15,7 @@ const CommonArguments& common_of(const Arguments& arguments) {
 
 ExitCode refuse(const UsageError& error) {
   start_log(LogLevel::normal, use_colors(ColorMode::automatic, Stream::err));
-  log_error(error.message + (error.hint.empty() ? "" : "; " + error.hint));
+  for (const std::string& mistake : error.mistakes) log_error(mistake);
   write_stderr("Try '" + error.help + " --help'.\n");
   return ExitCode::bad_input;
 }

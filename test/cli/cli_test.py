@@ -163,6 +163,10 @@ class Cli(unittest.TestCase):
         self.assertIn("expected 1 or more", self.refused("explain", JOB, "--top", "-3"))
         self.assertIn("exclude each other", self.refused("gpus", "-q", "-v"))
         self.assertIn("Try 'qlora-plan estimate --help'", self.refused("estimate", JOB, "--gpus", "x"))
+        several = self.refused("estimate", JOB, "--gpus", "x", "--plan=fsdp3", "--color", "alwais", "--wht", "--jsn=o")
+        for told in ("'x' is not", "did you mean fsdp2?", "did you mean always?", "option '--wht'", "mean --json?"):
+            self.assertIn(told, several)
+        self.assertEqual(several.count("error"), 5)
 
     def test_a_missing_job_file(self):
         self.assertIn("none.yaml: error: ", self.refused("estimate", "none.yaml"))
