@@ -184,15 +184,17 @@ NodePtr config_of(const ModelSpec& spec) {
 }
 
 Result<NodePtr> with_layers(const TextNode& config, std::int64_t layers) {
-  const auto refuse = [&](std::string code, std::string message) {
-    return Unexpected{Diagnostics{{Severity::error, std::move(code), std::move(message), "", config.position, ""}}};
+  const auto refuse = [](std::string code, std::string message, Position place) {
+    return Unexpected{Diagnostics{{Severity::error, std::move(code), std::move(message), "", std::move(place), ""}}};
   };
   const TextNode* part = language_model(config);
   const auto count = layer_count(part ? *part : config);
-  if (!count) return refuse("missing-key", "the config has no number of layers that could be cut");
+  if (!count) return refuse("missing-key", "the config has no number of layers that could be cut", config.position);
   if (layers > count->second)
-    return refuse("out-of-range", "cannot cut " + std::to_string(count->second) + " layers to " +
-                                      std::to_string(layers) + ": expected at most as many");
+    return refuse("out-of-range",
+                  "cannot cut " + std::to_string(count->second) + " layers to " + std::to_string(layers) +
+                      ": expected at most as many",
+                  {"--layers", 0, 0});
   auto out = std::make_shared<TextNode>(config);
   if (!part) return cut(*out, count->second, layers);
   for (Entry& entry : out->entries)
