@@ -176,6 +176,8 @@ def _hook_c10d(c10d, request):
     everywhere("broadcast_object_list", lambda old: lambda *arguments, **options: None)
     everywhere("scatter_object_list", lambda old: _scatter_object_list(request))
     everywhere("monitored_barrier", lambda old: lambda *arguments, **options: None)
+    # Lightning takes that of the group itself, which the backend of host tensors lacks.
+    replace(c10d.ProcessGroup, "monitored_barrier", lambda old: lambda *arguments, **options: None)
     for name, output, source, fill in (
             ("all_gather", "tensor_list", "tensor", _fill_list),
             ("all_gather_into_tensor", "output_tensor", "input_tensor", _fill_tensor),
