@@ -19,8 +19,13 @@ Diagnostics check_eight_bit(const JobSpec& job, const ShardingPlan& plan) {
     refuse("int8-without-adapter",
            "'You cannot perform fine-tuning on purely quantized models. Please attach trainable adapters'",
            "quantization.quant_type", "add an adapter section");
-  if (job.adapter && job.adapter->use_dora)
-    refuse("int8-dora", "DoRA on 8-bit weights is not worked out yet", "adapter.use_dora", "take nf4");
+  if (job.adapter && job.adapter->use_dora && job.stack.peft < Version{0, 14, 0})
+    refuse("int8-dora", "how PEFT before 0.14 makes whole weights of 8-bit ones for DoRA is not worked out",
+           "adapter.use_dora", "take nf4, or a newer stack.peft");
+  const auto* zero = std::get_if<Zero>(&plan);
+  if (job.adapter && job.adapter->use_dora && zero && zero->stage == 3)
+    refuse("int8-dora-zero3", "what DoRA makes of 8-bit weights that ZeRO-3 has cut is not worked out yet",
+           "adapter.use_dora", "plan zero2, or take nf4");
   if (job.model.experts)
     refuse("int8-experts", "mixtures of experts with 8-bit weights are not worked out yet", "quantization.quant_type",
            "take nf4");

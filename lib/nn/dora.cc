@@ -21,7 +21,9 @@ Tensor low_rank(Context& ctx, const Tensor& x, const DoraOperands& layer) {
 
 /// dequantize_module_weight: the weight itself if it is not quantized.
 Tensor dense_weight(Context& ctx, const Parameter& weight) {
-  return weight.quant ? dequantize_4bit(ctx, weight.tensor, *weight.quant) : weight.tensor;
+  if (!weight.quant) return weight.tensor;
+  return weight.quant->eight_bit ? dequantize_8bit(ctx, weight.tensor, *weight.quant)
+                                 : dequantize_4bit(ctx, weight.tensor, *weight.quant);
 }
 
 /// torch.linalg.norm over each row, which autocast runs in float32.
@@ -69,7 +71,7 @@ void deep_copy(Context& ctx, const QuantState& state, std::vector<Tensor>& copie
 std::vector<Tensor> deep_copy(Context& ctx, LinearModule& base) {
   std::vector<Tensor> copies;
   const Parameter& weight = base.weight();
-  if (!weight.quant) return copies;
+  if (!weight.quant || weight.quant->eight_bit) return copies;
   deep_copy(ctx, *weight.quant, copies);
   copies.push_back(deep_copy(ctx, weight.tensor));
   if (base.bias()) copies.push_back(empty_like(ctx, base.bias()->tensor, Op::clone));

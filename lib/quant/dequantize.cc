@@ -7,6 +7,8 @@
 namespace qlp {
 namespace {
 
+constexpr double kLargestInt8 = 127;  // of an int8 in use
+
 /// nested code * nested absmax of each absmax value
 void dequantize_absmax(Context& ctx, const Tensor& out, const QuantState& state) {
   if (Kernels* kernels = ctx.kernels(out))
@@ -39,6 +41,16 @@ Tensor dequantize_4bit(Context& ctx, const Tensor& packed, const QuantState& sta
   }
   Tensor out = empty(ctx, state.shape, state.dtype, Op::dequantize_4bit);
   dequantize(ctx, out, packed, absmax, state);
+  return out;
+}
+
+Tensor dequantize_8bit(Context& ctx, const Tensor& packed, const QuantState& state) {
+  touch(ctx, packed), touch(ctx, state.absmax);
+  const Scoped category(ctx.category, Category::workspace);
+  const Tensor scaled = empty(ctx, state.shape, DType::float32, Op::mul);
+  compute(ctx, Binary::mul, scaled, packed, state.absmax.view({state.shape[0], 1}));
+  Tensor out = empty(ctx, state.shape, DType::float32, Op::mul);
+  compute(ctx, Unary::mul, out, scaled, 1 / kLargestInt8);
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "estimate/estimate.h"
+#include "estimate/requested_peak.h"
 #include "estimate/small_jobs.h"
 #include "plan/catalogue.h"
 
@@ -77,6 +78,20 @@ TEST_CASE("estimate/eight_bit_rules: inputs are kept until the graph goes, as in
     CHECK(phase(row.phase).held.requested.count() == row.held);
   }
   CHECK(phase("micro2.backward").peak.requested.count() == 1119559888);
+}
+
+// Three layers, 2 x 256 tokens, two steps.
+TEST_CASE("estimate/eight_bit_rules: DoRA makes float32 of a weight to adapt it") {
+  JobSpec job = two_layers();
+  job.model.num_hidden_layers = 3;
+  job.adapter->use_dora = true;
+  job.training.micro_batch_size = 2, job.training.num_steps = 2;
+  CHECK(test::figures(job, Single{}) == test::Figures{2053191912, 738668692});
+  job.stack.peft = {0, 13, 2};
+  CHECK(refused(job, "single") == "other");
+  job.stack.peft = {0, 18, 0};
+  CHECK(refused(job, "zero2").empty());
+  CHECK(refused(job, "zero3") == "other");
 }
 
 // Layers of 1024 x 4096 and 16384 words on rank 0 of 4, DeepSpeed 0.18.3.
