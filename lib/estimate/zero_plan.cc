@@ -38,17 +38,14 @@ void check_precision_sections(const TrainingSpec& training, const Zero& plan, Di
 void check_adagrad(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
   const bool made_again = zero_adagrad_start(plan) == AdagradStart::unmoved;
   if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || !made_again) return;
-  const bool on_host = plan.offload_optimizer.device != OffloadDevice::none;
   const StackProfile stack(job.stack);
   std::set<bool> groups;
   for (const ListedWeight& weight : list_weights(job, stack.load()))
     if (weight.trained) groups.insert(weight.has_weight_decay(stack.norms_decay(job.model.family)));
-  if (groups.size() < 2 && !on_host) return;
+  if (groups.size() < 2) return;
   refusals.push_back(refusal("zero-adagrad",
-                             groups.size() < 2 ? "what DeepSpeed makes of torch's Adagrad on the host is not worked out"
-                                               : "DeepSpeed makes torch's Adagrad again, of all flat parts in one "
-                                                 "group, where the Trainer has two: 'IndexError: list index out of "
-                                                 "range'",
+                             "DeepSpeed makes torch's Adagrad again, of all flat parts in one group, where the Trainer "
+                             "has two: 'IndexError: list index out of range'",
                              "training.optimizer", "take adamw_torch"));
 }
 

@@ -103,6 +103,20 @@ TEST_CASE("estimate/crossed_runs: ZeRO-3 without mixed precision reduces 16-bit 
   CHECK(figures(job, kZero3) == Figures{2665802861, 2142769061});
 }
 
+// torch makes it for the parameters, DeepSpeed once more for its flat parts, which are on the host.
+TEST_CASE("estimate/crossed_runs: torch's own Adagrad under ZeRO-2 with offload") {
+  JobSpec job = with_adapter(with(two_layers(6), "adagrad"), {});
+  ModelSpec& model = job.model = small_qwen2();
+  model.hidden_size = 3584, model.intermediate_size = 18944, model.num_hidden_layers = 3, model.vocab_size = 50257;
+  model.num_attention_heads = 28, model.num_key_value_heads = 4, model.head_dim = 128;
+  job.training.micro_batch_size = 3, job.training.seq_len = 2048, job.training.num_steps = 3;
+  job.training.gradient_checkpointing = GradientCheckpointing::reentrant;
+  job.adapter->r = 64, job.adapter->dtype = DType::bfloat16;
+  Zero plan{.stage = 2, .reduce_bucket_size = 50'000'000, .overlap_comm = true, .allgather_bucket_size = 50'000'000};
+  plan.offload_optimizer.device = OffloadDevice::cpu, plan.zero_force_ds_cpu_optimizer = false;
+  CHECK(figures(job, plan) == Figures{6134147228, 2207508624});
+}
+
 TEST_CASE("estimate/crossed_runs: trained biases and other optimizers under ZeRO-3") {
   JobSpec job = with_adapter(two_layers(3), {}, {"q_proj", "up_proj"});
   job.model = small_qwen2();

@@ -116,5 +116,6 @@ TEST_CASE("estimate/zero_plan: torch's Adagrad, which DeepSpeed makes a second t
   plan.offload_optimizer.device = OffloadDevice::cpu;
   CHECK(refused(job, plan) == "");  // DeepSpeedCPUAdagrad takes its place
   plan.zero_force_ds_cpu_optimizer = false;
-  CHECK(refused(job, plan) == "zero-adagrad");
+  CHECK(refused(job, plan) == "");
+  CHECK(refused(full, plan) == "zero-adagrad");
 }
