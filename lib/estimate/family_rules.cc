@@ -7,6 +7,14 @@
 #include "plan/job_names.h"
 
 namespace qlp {
+namespace {
+
+/// modeling_gemma.py, GemmaModel.forward: no **kwargs in 4.48.1, which 4.48.3 has.
+bool lacks_item_counts(const StackVersions& stack) {
+  return stack.transformers >= Version{4, 48, 0} && stack.transformers < Version{4, 48, 3};
+}
+
+}  // namespace
 
 Diagnostics check_family(const JobSpec& job, const StackProfile& stack) {
   const ModelSpec& model = job.model;
@@ -27,6 +35,11 @@ Diagnostics check_family(const JobSpec& job, const StackProfile& stack) {
                             "how this transformers writes " + std::string(name_of(model.family)) +
                                 ", whose attention is a class for each kernel, was not looked at",
                             "stack.transformers", "4.48 or newer"));
+  else if (model.family == Family::gemma && lacks_item_counts(job.stack))
+    found.push_back(refusal("gemma-item-counts",
+                            "the Trainer hands Gemma how many tokens a batch has, and its model does not take that: "
+                            "'GemmaModel.forward() got an unexpected keyword argument 'num_items_in_batch''",
+                            "stack.transformers", "4.48.3 or newer"));
   else if (model.family == Family::gpt_oss &&
            (job.dtype == DType::float16 || (job.quantization && stack.keeps_norms_beside_4bit())))
     found.push_back(refusal("norms-in-float32",

@@ -28,6 +28,18 @@ TEST_CASE("estimate/family_rules: a stack older than the model is refused") {
   CHECK(code(Family::granite, {4, 45, 2}).empty());
 }
 
+// "GemmaModel.forward() got an unexpected keyword argument 'num_items_in_batch'", seen in 4.48.1.
+TEST_CASE("estimate/family_rules: Gemma's model takes what the Trainer hands it from 4.48.3 on") {
+  JobSpec job = small_job(small_model(Family::gemma));
+  const auto found = [&](Version transformers) {
+    job.stack.transformers = transformers;
+    return check_family(job, StackProfile(job.stack));
+  };
+  CHECK(found({4, 47, 1}).front().code == "family-in-old-stack");
+  CHECK(found({4, 48, 1}).front().code == "gemma-item-counts");
+  CHECK(found({4, 48, 3}).empty());
+}
+
 // Phi-3.5 under transformers 4.48.1 on a null GPU; 4.48.3 moves the frequencies (modeling_phi3.py).
 TEST_CASE("estimate/family_rules: longrope whose frequencies stay on the host is refused for short batches") {
   JobSpec job = small_job(small_model(Family::phi3));

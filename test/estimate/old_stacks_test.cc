@@ -52,6 +52,22 @@ std::uint64_t most_allocated(const DryRun& dry) {
 
 }  // namespace
 
+// Gemma 2B of three layers under transformers 4.48.3, 2 x 333 tokens, two steps.
+TEST_CASE("estimate/old_stacks: Gemma before the masks of all models were made in one place") {
+  JobSpec job = small_job({});
+  ModelSpec& model = job.model;
+  model.family = Family::gemma, model.tie_word_embeddings = true, model.checkpoint_dtype = DType::bfloat16;
+  model.hidden_size = 2048, model.intermediate_size = 16384, model.num_hidden_layers = 3, model.vocab_size = 256000;
+  model.num_attention_heads = 8, model.num_key_value_heads = 1, model.head_dim = 256;
+  model.max_position_embeddings = 8192;
+  job.adapter = AdapterSpec{.r = 8, .lora_dropout = 0.05, .all_linear = true};
+  job.training.micro_batch_size = 2, job.training.seq_len = 333, job.training.num_steps = 2;
+  job.training.gradient_checkpointing = GradientCheckpointing::none;
+  job.loading = Loading::gpu;
+  job.stack = k4481, job.stack.transformers = {4, 48, 3};
+  CHECK(test::figures(job, Single{}) == test::Figures{4567109320, 1745859084});
+}
+
 TEST_CASE("estimate/old_stacks: every layer of Mistral keeps tables of all positions until 4.41, Llama until 4.40") {
   const auto tables_between = [](Family family, Version before, Version after) {
     JobSpec job = old_job(family, k4393);
