@@ -38,7 +38,8 @@ Made ddp(const JobSpec& job, const Ddp& plan, const StackProfile& stack) {
 Made fsdp1(const JobSpec& job, const Fsdp1& plan, std::int64_t rank, const StackProfile& stack) {
   auto options = fsdp1_options(job, plan, rank, stack);
   if (!options) return Unexpected{options.error()};
-  return std::unique_ptr<ShardingRuntime>(std::make_unique<Fsdp1Runtime>(*options));
+  const bool by_layer = job.training.gradient_checkpointing == GradientCheckpointing::reentrant;
+  return std::unique_ptr<ShardingRuntime>(std::make_unique<Fsdp1Runtime>(*options, by_layer));
 }
 
 Made fsdp2(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack) {

@@ -1,5 +1,6 @@
 #include "shard/fsdp1.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "autograd/pointwise.h"
@@ -9,8 +10,42 @@
 
 namespace qlp {
 
+namespace {
+
+using Modules = std::unordered_set<const Module*>;
+
+/// Whether a unit above trains what is in this module. `vectors`: norms and biases count too.
+bool trains_in_unit_above(Module& module, const Modules& units, bool vectors) {
+  if (units.contains(&module)) return false;
+  const auto& own = module.own_parameters();
+  const bool has = std::ranges::any_of(
+      own, [&](const auto& parameter) { return parameter->trainable && (vectors || parameter->shape.rank() > 1); });
+  return has || std::ranges::any_of(module.children(),
+                                    [&](Module* child) { return trains_in_unit_above(*child, units, vectors); });
+}
+
+/// With the first gradient of a unit it is freed (_runtime_utils.py, _post_backward_hook), and nothing gathers it for
+/// the other layers that have weights in it, as its module is not entered again. Without use_orig_params a layer goes
+/// on with views of what has been freed: linear layers stop at them, norms read from nowhere.
+Diagnostics check_units_of_layers(Module& model, const Modules& units, const Fsdp1Options& options) {
+  std::vector<Module*> layers;
+  model.visit([&](Module& module) {
+    if (module.kind() == ModuleKind::decoder_layer) layers.push_back(&module);
+  });
+  if (layers.size() < 2 || !trains_in_unit_above(*layers.front(), units, options.use_orig_params)) return {};
+  return {refusal("fsdp1-reentrant-unit",
+                  "several layers have weights in one FSDP1 unit, which checkpointing with reentrance frees after the "
+                  "first of them: the others find a storage of size 0, or parts of weights",
+                  "auto_wrap_policy", "leave auto_wrap_policy out, or set use_reentrant to false")};
+}
+
+}  // namespace
+
 /// A tied head reads the table outside of the unit that gathers it.
 Diagnostics Fsdp1Runtime::check(CausalLm& model) const {
+  if (passes_by_layer_ && options_.shards)
+    if (auto found = check_units_of_layers(model, modules_to_wrap(model, options_), options_); !found.empty())
+      return found;
   const bool tied = !model.parts().head->shared_parameters().empty();
   if (!tied || options_.wrap_policy != WrapPolicy::size_based_wrap) return {};
   const auto wrapped = modules_to_wrap(model, options_);

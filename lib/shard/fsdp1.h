@@ -11,7 +11,9 @@ namespace qlp {
 
 class Fsdp1Runtime final : public ShardingRuntime {
  public:
-  explicit Fsdp1Runtime(const Fsdp1Options& options) : options_(options) {}
+  /// passes_by_layer: checkpointing with reentrance, where the backward pass of each layer is one by itself.
+  Fsdp1Runtime(const Fsdp1Options& options, bool passes_by_layer)
+      : options_(options), passes_by_layer_(passes_by_layer) {}
 
   void place_model(Context&, CausalLm&) override {}  ///< moved unit by unit in prepare()
   Diagnostics check(CausalLm& model) const override;
@@ -31,6 +33,7 @@ class Fsdp1Runtime final : public ShardingRuntime {
   StateDict gathered(Context& ctx, CausalLm& model, Fsdp1Tree::StateRequest request);
 
   Fsdp1Options options_;
+  bool passes_by_layer_;
   std::unique_ptr<Fsdp1Tree> tree_;
   Tensor zero_scalar_;  ///< FSDP's clip_grad_norm_ keeps one
 };

@@ -4,6 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include "estimate/dry_run.h"
+#include "estimate/small_jobs.h"
+
 namespace qlp {
 namespace {
 
@@ -193,6 +196,29 @@ TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
     job.quantization.reset();
     CHECK(refused(job, plan).empty());
   }
+}
+
+// "setStorage: ... are out of bounds for storage of size 0", seen in torch 2.14.
+TEST_CASE("estimate/fsdp1_plan: layers of one unit and a backward pass for each do not go together") {
+  JobSpec job = small_job(small_model(Family::llama));
+  job.cluster.world_size = 4;
+  job.training.gradient_checkpointing = GradientCheckpointing::reentrant;
+  const auto code = [&](const Fsdp1& plan) {
+    const auto run = dry_run(job, plan, 0);
+    return run ? "" : run.error().front().code;
+  };
+  const Fsdp1 unwrapped{.auto_wrap_policy = WrapPolicy::no_wrap};
+  CHECK(code({}) == "");
+  CHECK(code(unwrapped) == "fsdp1-reentrant-unit");
+  Fsdp1 by_size{.use_orig_params = false, .auto_wrap_policy = WrapPolicy::size_based_wrap, .min_num_params = 1000};
+  CHECK(code(by_size) == "");  // norms alone are left to the root
+  by_size.use_orig_params = true;
+  CHECK(code(by_size) == "fsdp1-reentrant-unit");
+  job.model.num_hidden_layers = 1;
+  CHECK(code(unwrapped) == "");
+  job.model.num_hidden_layers = 2;
+  job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
+  CHECK(code(unwrapped) == "");
 }
 
 }  // namespace qlp
