@@ -37,6 +37,9 @@ FSDP1_VARIABLES = {
     "FSDP_AUTO_WRAP_POLICY": ("auto_wrap_policy", str.lower),
     "FSDP_MIN_NUM_PARAMS": ("min_num_params", int),
 }
+# How weights are read and layers repeated, which the job says elsewhere.
+RAM_EFFICIENT, SYNC_STATES = "FSDP_CPU_RAM_EFFICIENT_LOADING", "FSDP_SYNC_MODULE_STATES"
+REPEATS_LAYERS = "FSDP_ACTIVATION_CHECKPOINTING"
 WRAP_VARIABLES = ("FSDP_AUTO_WRAP_POLICY", "FSDP_MIN_NUM_PARAMS")
 # What the job says elsewhere, or what changes no memory of the steps.
 LAUNCH_VARIABLES = {"ACCELERATE_MIXED_PRECISION", "FSDP_STATE_DICT_TYPE"}
@@ -98,6 +101,8 @@ def from_case(case, versions, shared):
     if c["plan"].startswith("fsdp2") and SIZE_OF_FSDP2.items() <= c["env"].items():
         c["env"] = {k: v for k, v in c["env"].items() if k != "FSDP_MIN_NUM_PARAMS"}
     c["bf16"], c["fp16"] = mixed_precision(c)
+    loading = "rank0" if reads_on_rank0(c) else "gpu" if c["loader"] == "cuda" else "cpu"
+    take_checkpointing(c, versions)
     strange = [f"{k}={v}" for k, v in sorted(c["env"].items()) if k not in known and k not in LAUNCH_VARIABLES]
     if strange:
         raise Unexpressed("launcher variables: " + ", ".join(strange))
@@ -117,7 +122,7 @@ def from_case(case, versions, shared):
 
     # oracle/sparse_checkpoint.py writes every checkpoint in bfloat16, whatever the description says
     model = {"config": os.path.abspath(config), "overrides": c["overrides"] | {"torch_dtype": "bfloat16"}}
-    model.update(dtype=c["dtype"], loading="gpu" if c["loader"] == "cuda" else "cpu")
+    model.update(dtype=c["dtype"], loading=loading)
     if at_least(versions.get("transformers", "0"), 5) and has_experts(config):
         model["stacked_experts"] = True  # as oracle/sparse_checkpoint.py writes what transformers holds
     sections = {"model": model}
@@ -205,6 +210,38 @@ def mixed_precision(c):
     if word not in ("no", "bf16", "fp16"):
         raise Unexpressed(f"ACCELERATE_MIXED_PRECISION={word}")
     return word == "bf16", word == "fp16"
+
+
+def is_true(c, name):
+    """A launcher's variable of a case."""
+    return c["plan"].startswith("fsdp") and str(c["env"].get(name, "false")).lower() == "true"
+
+
+def without(env, *names):
+    return {k: v for k, v in env.items() if k not in names}
+
+
+def reads_on_rank0(c):
+    """RAM-efficient loading, whose variables leave the case. run_case.py sets them once the model is loaded, so the first
+    rank does what it would; what is on GPUs by then nobody would have loaded so."""
+    if not is_true(c, RAM_EFFICIENT):
+        return False
+    if c["loader"] == "cuda" or c["quant"]:
+        raise Unexpressed("RAM-efficient loading of a model that is on GPUs")
+    if c["plan"].startswith("fsdp1") and not is_true(c, SYNC_STATES):
+        raise Unexpressed("RAM-efficient loading without FSDP_SYNC_MODULE_STATES")
+    c["env"] = without(c["env"], RAM_EFFICIENT, SYNC_STATES)
+    return True
+
+
+def take_checkpointing(c, versions):
+    """FSDP's own checkpointing, which is that without reentrance. What stops at it is not a matter of training.*:
+    transformers 4 lets the cache grow, and adapters in float32 are repeated in 16 bits."""
+    if is_true(c, REPEATS_LAYERS):
+        if c["ckpt"] != "none" or c["adapter"] or not at_least(versions.get("transformers", "0"), 5):
+            raise Unexpressed("checkpointing by FSDP beside that of the Trainer, adapters or transformers 4")
+        c["ckpt"] = "nonreentrant"
+    c["env"] = without(c["env"], REPEATS_LAYERS)
 
 
 def has_experts(config):

@@ -149,6 +149,18 @@ class Jobs(unittest.TestCase):
         size = {"FSDP_AUTO_WRAP_POLICY": "SIZE_BASED_WRAP", "FSDP_MIN_NUM_PARAMS": "5"}
         self.assertEqual(self.job(plan="fsdp2", world=2, env=size).sections["plans"], {"fsdp2": {"auto_wrap_policy": "size_based_wrap"}})
 
+    def test_the_launcher_says_how_weights_are_read_and_layers_repeated(self):
+        efficient = {"FSDP_CPU_RAM_EFFICIENT_LOADING": "true", "FSDP_SYNC_MODULE_STATES": "true"}
+        on_host = dict(plan="fsdp1-full-shard", world=2, loader="none")
+        self.assertEqual(self.job(**on_host).sections["model"]["loading"], "cpu")
+        self.assertEqual(self.job(**on_host, env=efficient).sections["model"]["loading"], "rank0")
+        repeats = {"FSDP_ACTIVATION_CHECKPOINTING": "true"}
+        newer = jobs.from_case(dict(config="m.json", plan="fsdp2", world=2, env=repeats), jobs.STACKS["2026-11"], "/shared")
+        self.assertEqual(newer.sections["training"]["gradient_checkpointing"], {"use_reentrant": False})
+        for case in (dict(env=efficient, loader="cuda"), dict(env=efficient, quant="nf4"), dict(env=repeats), dict(env=repeats, ckpt="reentrant")):
+            with self.assertRaises(jobs.Unexpressed, msg=case):
+                self.job(**dict(on_host, **case))
+
     def test_the_file_is_yaml(self):
         text = self.job(adapter={"r": 8, "target_modules": ["q_proj"]}, alloc_env={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}).yaml()
         self.assertTrue(text.startswith("schema: 1\nmodel:\n  config: \"/shared/m.json\"\n"))
