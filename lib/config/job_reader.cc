@@ -4,6 +4,7 @@
 #include <array>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include "base/rounding.h"
 #include "config/foreign_job.h"
@@ -126,6 +127,12 @@ void adopt_checkpointing(const Section& plans, JobSpec& job, Findings& findings)
     findings.error("checkpointed-twice", plans.place,
                    "fsdp_activation_checkpointing beside training.gradient_checkpointing, which transformers refuses",
                    "leave one of them out");
+  else if (job.adapter && std::holds_alternative<Fsdp1>(job.plans.front().plan))
+    // Units of an adapter's layers lie within those of the model's, each with a wrapper of its own.
+    findings.error("not-supported", plans.place,
+                   "fsdp_activation_checkpointing beside an adapter under FSDP1: what runs again is of another dtype, "
+                   "and torch stops with a CheckpointError",
+                   "use training.gradient_checkpointing, or FSDP2");
   else
     job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
 }

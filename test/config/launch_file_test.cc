@@ -278,6 +278,25 @@ TEST_CASE("config/launch_file: FSDP's own activation checkpointing is torch's wi
   CHECK(twice.error().front().code == "checkpointed-twice");
 }
 
+// Seen with torch 2.14.1, transformers 5.24.0, PEFT 0.21.2, accelerate 1.15.0, adapters in float32 and in bfloat16; a
+// full fine-tune under FSDP1 and LoRA under FSDP2 run.
+TEST_CASE("config/launch_file: FSDP1's own activation checkpointing stops beside an adapter") {
+  const auto read = [](const std::string& more, const std::string& version) {
+    const MemoryFiles files({{"launch.yaml", "distributed_type: FSDP\nnum_processes: 4\nfsdp_config: {fsdp_version: " +
+                                                 version + ", fsdp_activation_checkpointing: true}\n"},
+                             {"unused", ""}});
+    return read_job("schema: 1\nmodel: {name: llama-3.1-8b}\ntraining: {seq_len: 128}\ncluster: {gpu: L4}\n" + more +
+                        "plans: launch.yaml\n",
+                    "job.yaml", files);
+  };
+  const std::string lora = "adapter: {type: lora, r: 8}\n";
+  CHECK(read("", "1"));
+  CHECK(read(lora, "2"));
+  const auto stops = read(lora, "1");
+  REQUIRE_FALSE(stops);
+  CHECK(stops.error().front().message.find("CheckpointError") != std::string::npos);
+}
+
 TEST_CASE("config/launch_file: a shard map, read back, is the same plan on the same mesh") {
   const auto job_of = [](const std::string& more) {
     return "schema: 1\nmodel: {family: mixtral, hidden_size: 64, intermediate_size: 96, num_hidden_layers: 4, "
