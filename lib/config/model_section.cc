@@ -1,4 +1,3 @@
-
 #include "base/text.h"
 #include "config/hub_name.h"
 #include "config/job_sections.h"

@@ -7,8 +7,6 @@
 namespace qlp {
 namespace {
 
-constexpr double kLargestInt8 = 127;  // of an int8 in use
-
 /// nested code * nested absmax of each absmax value
 void dequantize_absmax(Context& ctx, const Tensor& out, const QuantState& state) {
   if (Kernels* kernels = ctx.kernels(out))
@@ -50,7 +48,7 @@ Tensor dequantize_8bit(Context& ctx, const Tensor& packed, const QuantState& sta
   const Tensor scaled = empty(ctx, state.shape, DType::float32, Op::mul);
   compute(ctx, Binary::mul, scaled, packed, state.absmax.view({state.shape[0], 1}));
   Tensor out = empty(ctx, state.shape, DType::float32, Op::mul);
-  compute(ctx, Unary::mul, out, scaled, 1 / kLargestInt8);
+  compute(ctx, Unary::mul, out, scaled, 1 / kMostOfInt8);
   return out;
 }
 

@@ -12,14 +12,17 @@ void touch_packed(Context& ctx, const QuantState& state);
 /// double quant the float32 absmax values exist beside it until it is done.
 Tensor dequantize_4bit(Context& ctx, const Tensor& packed, const QuantState& state);
 
-/// functional.int8_vectorwise_dequant (0.45), and PEFT's own words for it before: float32, by way of another float32.
-Tensor dequantize_8bit(Context& ctx, const Tensor& packed, const QuantState& state);
-
-/// As in 4 bits in the way of gemm_4bit's fallback (backends/cuda/ops.py, 0.50): straight into `dtype`, with two
+/// The same in the way of gemm_4bit's fallback (backends/cuda/ops.py, 0.50): straight into `dtype`, with two
 /// float32 copies of the absmax values under double quant, which the caller keeps until it has multiplied.
 struct DequantizedWeight {
   Tensor weight, absmax, shifted_absmax;  ///< freed from the last to the first
 };
 DequantizedWeight dequantize_for_gemm(Context& ctx, const Tensor& packed, const QuantState& state, DType dtype);
+
+/// The largest number of an int8 in use.
+inline constexpr double kMostOfInt8 = 127;
+
+/// functional.int8_vectorwise_dequant (0.45), and PEFT's own words for it before: float32, by way of another float32.
+Tensor dequantize_8bit(Context& ctx, const Tensor& packed, const QuantState& state);
 
 }  // namespace qlp

@@ -5,6 +5,7 @@
 #include "autograd/record.h"
 #include "autograd/views.h"
 #include "quant/bias_gradient.h"
+#include "quant/dequantize.h"
 #include "quant/replace_data.h"
 #include "tensor/arithmetic.h"
 #include "tensor/cast.h"
@@ -16,7 +17,6 @@
 namespace qlp {
 namespace {
 
-constexpr double kMost = 127;         // of an int8 in use
 constexpr std::int64_t kAligned = 4;  // what cuBLASLt asks of the inner dimension (backends/cuda/ops.py)
 
 /// MatMul8bitLt.backward: the weight in the dtype of the input, scaled in place.
@@ -38,7 +38,7 @@ struct MatMul8bitLtBackward final : Node {
       dense = empty_like(ctx, weight.state->whole, input.dtype(), Op::to_copy);
       copy_into(ctx, dense, weight.state->whole);
       const Tensor scales = empty(ctx, {shape[0], 1}, DType::float32, Op::mul);
-      compute(ctx, Unary::mul, scales, weight.state->absmax.view({shape[0], 1}), 1 / kMost);
+      compute(ctx, Unary::mul, scales, weight.state->absmax.view({shape[0], 1}), 1 / kMostOfInt8);
       compute(ctx, Binary::mul, dense, dense, scales);
     }
     const Tensor rows = cast(ctx, grad, input.dtype());
@@ -93,7 +93,7 @@ Tensor scaled_product(Context& ctx, const QuantizedRows& rows, const EightBitWei
   const Scoped category(ctx.category, Category::workspace);
   const Tensor integers = integer_product(ctx, rows.values, weight);
   const Tensor half = empty_like(ctx, integers, DType::float16, Op::dequantize_blockwise);
-  compute(ctx, Binary::mul, half, integers, weight.state->absmax, 1 / (kMost * kMost));
+  compute(ctx, Binary::mul, half, integers, weight.state->absmax, 1 / (kMostOfInt8 * kMostOfInt8));
   compute(ctx, Binary::mul, half, half, rows.scales.view({rows.scales.numel(), 1}));
   const Scoped result(ctx.category, Category::activations);
   return cast(ctx, half, dtype);

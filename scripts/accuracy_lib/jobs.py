@@ -225,6 +225,8 @@ def reads_on_rank0(c):
     """RAM-efficient loading, whose variables leave the case. run_case.py sets them once the model is loaded, so the first
     rank does what it would; what is on GPUs by then nobody would have loaded so."""
     if not is_true(c, RAM_EFFICIENT):
+        if RAM_EFFICIENT in c["env"]:  # as it is by default
+            c["env"] = without(c["env"], RAM_EFFICIENT, SYNC_STATES)
         return False
     if c["loader"] == "cuda" or c["quant"]:
         raise Unexpressed("RAM-efficient loading of a model that is on GPUs")
