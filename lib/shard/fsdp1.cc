@@ -1,6 +1,7 @@
 #include "shard/fsdp1.h"
 
 #include <algorithm>
+#include <ranges>
 #include <unordered_map>
 
 #include "autograd/pointwise.h"
@@ -9,13 +10,10 @@
 #include "tensor/factories.h"
 
 namespace qlp {
-
 namespace {
 
-using Modules = std::unordered_set<const Module*>;
-
 /// Whether a unit above trains what is in this module. `vectors`: norms and biases count too.
-bool trains_in_unit_above(Module& module, const Modules& units, bool vectors) {
+bool trains_in_unit_above(Module& module, const WrappedModules& units, bool vectors) {
   if (units.contains(&module)) return false;
   const auto& own = module.own_parameters();
   const bool has = std::ranges::any_of(
@@ -27,12 +25,14 @@ bool trains_in_unit_above(Module& module, const Modules& units, bool vectors) {
 /// With the first gradient of a unit it is freed (_runtime_utils.py, _post_backward_hook), and nothing gathers it for
 /// the other layers that have weights in it, as its module is not entered again. Without use_orig_params a layer goes
 /// on with views of what has been freed: linear layers stop at them, norms read from nowhere.
-Diagnostics check_units_of_layers(Module& model, const Modules& units, const Fsdp1Options& options) {
+Diagnostics check_units_of_layers(Module& model, const WrappedModules& units, const Fsdp1Options& options) {
   std::vector<Module*> layers;
   model.visit([&](Module& module) {
     if (module.kind() == ModuleKind::decoder_layer) layers.push_back(&module);
   });
-  if (layers.size() < 2 || !trains_in_unit_above(*layers.front(), units, options.use_orig_params)) return {};
+  // The first layer is the last of the backward pass: nothing runs again after it.
+  const auto frees_others = [&](Module* layer) { return trains_in_unit_above(*layer, units, options.use_orig_params); };
+  if (!std::ranges::any_of(layers | std::views::drop(1), frees_others)) return {};
   return {refusal("fsdp1-reentrant-unit",
                   "several layers have weights in one FSDP1 unit, which checkpointing with reentrance frees after the "
                   "first of them: the others find a storage of size 0, or parts of weights",

@@ -15,7 +15,7 @@
 
 namespace qlp {
 
-Fsdp1Tree::Fsdp1Tree(Context& ctx, Module& root, const Modules& wrapped, const Fsdp1Options& options,
+Fsdp1Tree::Fsdp1Tree(Context& ctx, Module& root, const WrappedModules& wrapped, const Fsdp1Options& options,
                      std::vector<Tensor*> buffers)
     : buffers_(std::move(buffers)) {
   shared_.options = options;
@@ -32,7 +32,7 @@ Fsdp1Tree::Fsdp1Tree(Context& ctx, Module& root, const Modules& wrapped, const F
 }
 
 /// _recursive_wrap: children first.
-void Fsdp1Tree::wrap(Context& ctx, Module& module, const Modules& wrapped) {
+void Fsdp1Tree::wrap(Context& ctx, Module& module, const WrappedModules& wrapped) {
   for (Module* child : module.children()) wrap(ctx, *child, wrapped);
   if (wrapped.contains(&module)) make_unit(ctx, module, false);
 }

@@ -7,16 +7,15 @@
 #include <vector>
 
 #include "shard/fsdp1_unit.h"
+#include "shard/fsdp1_wrap.h"
 
 namespace qlp {
 
 class Fsdp1Tree {
  public:
-  using Modules = std::unordered_set<const Module*>;
-
   /// Wraps every module below `root` that is in `wrapped`, children first, then the root itself; hangs the hooks on
   /// the units, but not on the root. `buffers` are cast when the first pass begins.
-  Fsdp1Tree(Context& ctx, Module& root, const Modules& wrapped, const Fsdp1Options& options,
+  Fsdp1Tree(Context& ctx, Module& root, const WrappedModules& wrapped, const Fsdp1Options& options,
             std::vector<Tensor*> buffers);
   Fsdp1Tree(const Fsdp1Tree&) = delete;
   Fsdp1Tree& operator=(const Fsdp1Tree&) = delete;
@@ -43,7 +42,7 @@ class Fsdp1Tree {
   Tensor clip_grad_norm(Context& ctx, double max_norm);
 
  private:
-  void wrap(Context& ctx, Module& module, const Modules& wrapped);
+  void wrap(Context& ctx, Module& module, const WrappedModules& wrapped);
   void sync_states(Context& ctx, Module& module, const std::vector<Parameter*>& parameters);
   void make_unit(Context& ctx, Module& module, bool is_root);
   void begin(Context& ctx);

@@ -5,10 +5,8 @@
 namespace qlp {
 namespace {
 
-using Modules = std::unordered_set<const Module*>;
-
 /// Units hold at least `least` elements that no unit below them holds. Gives how many are in units.
-std::int64_t wrap_by_size(Module& module, std::int64_t least, bool is_root, Modules& units) {
+std::int64_t wrap_by_size(Module& module, std::int64_t least, bool is_root, WrappedModules& units) {
   std::int64_t elements = 0, in_units = 0;
   for (const Parameter* parameter : module.parameters()) elements += parameter->numel();
   if (elements < least) return 0;
@@ -28,8 +26,8 @@ bool is_trained_leaf(Module& module) {
 
 }  // namespace
 
-Modules modules_to_wrap(Module& root, const Fsdp1Options& options) {
-  Modules units;
+WrappedModules modules_to_wrap(Module& root, const Fsdp1Options& options) {
+  WrappedModules units;
   if (options.wrap_policy == WrapPolicy::size_based_wrap) wrap_by_size(root, options.min_num_params, true, units);
   if (options.wrap_policy != WrapPolicy::transformer_based_wrap) return units;
   root.visit([&](Module& module) {

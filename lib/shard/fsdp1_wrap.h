@@ -8,6 +8,8 @@
 
 namespace qlp {
 
-std::unordered_set<const Module*> modules_to_wrap(Module& root, const Fsdp1Options& options);
+using WrappedModules = std::unordered_set<const Module*>;
+
+WrappedModules modules_to_wrap(Module& root, const Fsdp1Options& options);
 
 }  // namespace qlp

@@ -214,6 +214,12 @@ TEST_CASE("estimate/fsdp1_plan: layers of one unit and a backward pass for each 
   CHECK(code(by_size) == "");  // norms alone are left to the root
   by_size.use_orig_params = true;
   CHECK(code(by_size) == "fsdp1-reentrant-unit");
+  job.adapter = AdapterSpec{.target_modules = {"q_proj"}, .layers_to_transform = {0}};
+  job.adapter->dtype = job.dtype;
+  CHECK(code(unwrapped) == "");  // nothing runs again after the first layer's gradients
+  job.adapter->layers_to_transform = {1};
+  CHECK(code(unwrapped) == "fsdp1-reentrant-unit");
+  job.adapter.reset();
   job.model.num_hidden_layers = 1;
   CHECK(code(unwrapped) == "");
   job.model.num_hidden_layers = 2;
