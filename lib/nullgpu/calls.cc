@@ -87,6 +87,10 @@ int unsupported_call(const char* name) {
   if (const int failure = injected_failure(name)) {
     return failure;
   }
+  return note_unsupported(name);
+}
+
+int note_unsupported(const char* name) {
   Notes& n = notes();
   const std::lock_guard lock(n.mutex);
   const auto [place, fresh] = n.place_of.try_emplace(name, n.unsupported.size());

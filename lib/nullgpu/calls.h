@@ -15,6 +15,8 @@ unsigned long long launches();
 /// A call of an entry point without an implementation, or for which this call is too much: `name` is a literal. Answers
 /// "not supported".
 int unsupported_call(const char* name);
+/// The same, where the call has begun already.
+int note_unsupported(const char* name);
 /// A call of a library function whose results all lie on the device.
 int launch_call(const char* name);
 

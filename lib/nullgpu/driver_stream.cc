@@ -131,7 +131,9 @@ QLP_EXPORT int cuStreamEndCapture(void* stream, void** graph) {
   return driver(__func__, [&] {
     Graph* made = nullptr;
     const int status = end_capture(stream, &made);
-    *graph = made;
+    if (graph != nullptr) {
+      *graph = made;
+    }
     return status;
   });
 }

@@ -30,7 +30,7 @@ int add_graph_node(void** node, void* graph, void* const* after, std::size_t cou
       return static_cast<int>(invalid_value);
     }
     if (static_cast<NodeType>(given->type) != NodeType::conditional) {
-      return unsupported_call("cudaGraphAddNode");
+      return note_unsupported("cudaGraphAddNode");
     }
     if (given->size == 0) {
       return static_cast<int>(invalid_value);

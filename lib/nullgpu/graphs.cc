@@ -252,6 +252,7 @@ Graph* find_graph(void* handle) {
 
 int destroy_graph(void* handle) {
   Graph* graph = nullptr;
+  std::vector<Graph*> bodies;  // what they release runs code of the program, as the graph's own does: without the lock
   {
     const Guard guard(Books::get());
     graph = find_graph(handle);
@@ -260,10 +261,11 @@ int destroy_graph(void* handle) {
     }
     registry().graphs.erase(graph);
     for (const auto& node : graph->nodes) {
-      for (Graph* body : node->bodies) {
-        destroy_graph(body);
-      }
+      bodies.insert(bodies.end(), node->bodies.begin(), node->bodies.end());
     }
+  }
+  for (Graph* body : bodies) {
+    destroy_graph(body);
   }
   delete graph;
   return ok;

@@ -60,9 +60,11 @@ void reduce_real(Communicator& k, const void* in, std::size_t total, void* out, 
 }
 
 // Bytes, as which torch sends Python objects (torch/distributed/distributed_c10d.py, _object_to_tensor), go in parts as
-// long as the host's copies of them are really made.
+// long as the host's copies of them are really made: where all ranks take part. From one rank to another what is short
+// goes (ncclSend, of gather_object and send_object_list).
 bool is_sent(const Communicator& k, std::size_t bytes, int type) {
-  return is_short(k, bytes) || (k.exchange != nullptr && nccl_element_bytes(type) == 1 && bytes <= settings().copy_max);
+  constexpr int kUint8 = 1;  // and ncclInt8 below it
+  return is_short(k, bytes) || (k.exchange != nullptr && type <= kUint8 && bytes <= settings().copy_max);
 }
 
 // Calls `part(begin, bytes)` until it gives false.

@@ -203,6 +203,8 @@ class TracedPrograms(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             self.ran(["--snapshot", f"{folder}/memory.pickle"], "sharded.py", "ddp", launcher=launcher)
             self.assertEqual(sorted(os.listdir(folder)), ["memory.rank0.pickle", "memory.rank1.pickle"])
+            self.ran(["--snapshot", f"{folder}/spawned.pickle"], "sharded.py", "ddp", "--spawn")
+            self.assertLessEqual({"spawned.rank0.pickle", "spawned.rank1.pickle"}, set(os.listdir(folder)))
             self.ran(["--snapshot", f"{folder}/memory.pickle", "--world-size", "2"], "sharded.py", "ddp")
             self.assertIn("memory.pickle", os.listdir(folder))
 

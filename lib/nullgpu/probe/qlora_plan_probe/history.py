@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from .ending import rank_of_process
+from .launchers import place_of_process
 
 _ENTRIES = 5_000_000
 _FRAMES = 4
@@ -148,7 +148,7 @@ class History:
 
 def _of_this_rank(file, alone):
     """memory.pickle; memory.rank3.pickle where several ranks write one."""
-    rank, world_size = rank_of_process()
+    rank, world_size = place_of_process()
     if alone or world_size == 1:
         return file
     stem, suffix = os.path.splitext(file)

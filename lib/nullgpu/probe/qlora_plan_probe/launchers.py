@@ -4,6 +4,7 @@ import os
 import sys
 
 from . import imports
+from .ending import rank_of_process
 from .imports import replace
 
 
@@ -75,6 +76,25 @@ def _hook_deepspeed(request):
     subprocess.Popen = Popen
 
 
+_place = []  # rank and number of ranks, where torch.multiprocessing started this process
+
+
+class _Placed:
+    """What such a process runs: it notes its rank, which no variable of the environment holds."""
+
+    def __init__(self, fn, ranks):
+        self._fn, self._ranks = fn, ranks
+
+    def __call__(self, rank, *arguments):
+        _place[:] = rank, self._ranks
+        return self._fn(rank, *arguments)
+
+
+def place_of_process():
+    """(rank, number of ranks), however the process was started."""
+    return tuple(_place) or rank_of_process()
+
+
 def _hook_spawn(module, request):
     """The functions are names of the package too, where the module of the same name is hidden behind one of them."""
     import torch.multiprocessing as package
@@ -87,6 +107,7 @@ def _hook_spawn(module, request):
             if nprocs > 1:
                 os.environ["NULLGPU_RANKS"] = "real"
                 os.environ["NULLGPU_DEVICES"] = _devices_for(nprocs)
+                fn = _Placed(fn, nprocs)
             return old(fn, args, nprocs, *more, **options)
 
         return start_processes

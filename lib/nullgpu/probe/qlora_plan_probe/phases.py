@@ -273,7 +273,9 @@ class Phases:
             try:
                 return old(module, *inputs, **named)
             finally:
-                self._await_forward()
+                if not self._trained:  # one hook, also where compiled modules call each other
+                    self._remove_first.remove()
+                    self._await_forward()
 
         return call
 
