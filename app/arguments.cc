@@ -79,15 +79,19 @@ class CommandLine {
         root_.parse(std::vector(words));
         return mistakes;
       } catch (const CLI::ValidationError& error) {
-        mistakes.emplace_back(error.what());
-        if (!leave_out(mistakes.back().substr(0, mistakes.back().find(':')), words)) return mistakes;
+        const std::string mistake = error.what();
+        if (std::ranges::find(mistakes, mistake) == mistakes.end()) mistakes.push_back(mistake);
+        if (!leave_out(mistake.substr(0, mistake.find(':')), words)) return mistakes;
       } catch (const CLI::ExtrasError& error) {
-        for (auto& mistake : unexpected_words(error)) mistakes.push_back(std::move(mistake));
+        const std::size_t before = mistakes.size();
+        add_unknown_options(mistakes);
+        if (mistakes.size() == before) mistakes.emplace_back(error.what());
         return mistakes;
       } catch (const CLI::Success&) {
         throw;  // help or the version, which the caller gives
       } catch (const CLI::ParseError& error) {
         mistakes.emplace_back(error.what());
+        add_unknown_options(mistakes);
         return mistakes;
       }
     }
@@ -134,19 +138,16 @@ class CommandLine {
     return near ? "; did you mean " + std::string{*near} + "?" : "";
   }
 
-  std::vector<std::string> unexpected_words(const CLI::ExtrasError& error) const {
+  void add_unknown_options(std::vector<std::string>& mistakes) const {
     std::vector<std::string> names;
     for (const auto* known : chosen().get_options())
       for (const auto& long_name : known->get_lnames()) names.push_back("--" + long_name);
     const std::vector<std::string_view> views{names.begin(), names.end()};
-    std::vector<std::string> mistakes;
     for (const std::string& word : root_.remaining(true)) {
       if (!word.starts_with('-')) continue;
       const std::string name = word.substr(0, word.find('='));
       mistakes.push_back("unknown option '" + name + "'" + meant(closest(name, views)));
     }
-    if (mistakes.empty()) mistakes.emplace_back(error.what());
-    return mistakes;
   }
 
   template <std::size_t... I>

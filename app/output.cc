@@ -53,10 +53,11 @@ void write_file(const std::string& path, std::string_view text) {
   fail(path, error);
 }
 
-/// A pipe or a device has no place beside it, and takes the text as it comes.
+/// A pipe or a device has no place beside it, and takes the text as it comes. So does a link to what is not there yet.
 bool is_special(const std::string& path) {
   struct stat status {};
-  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+  if (stat(path.c_str(), &status) == 0) return !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+  return lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
 }
 
 }  // namespace

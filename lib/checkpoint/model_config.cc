@@ -193,7 +193,7 @@ Result<NodePtr> with_layers(const TextNode& config, std::int64_t layers) {
   if (layers > count->second)
     return refuse("out-of-range",
                   "cannot cut " + std::to_string(count->second) + " layers to " + std::to_string(layers) +
-                      ": expected at most as many",
+                      ": expected at most " + std::to_string(count->second),
                   {"--layers", 0, 0});
   auto out = std::make_shared<TextNode>(config);
   if (!part) return cut(*out, count->second, layers);

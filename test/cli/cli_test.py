@@ -138,6 +138,18 @@ class Cli(unittest.TestCase):
         self.assertIn("overwrite", self.refused("estimate", JOB, "--machine", f"./{JOB}", f"--json={JOB}"))
         self.assertEqual(Path(ROOT, JOB).read_text(encoding="utf-8"), text)
 
+    def test_links_stay_and_lead_to_the_result(self):
+        with tempfile.TemporaryDirectory() as folder:
+            target, link = Path(folder, "report.json"), Path(folder, "link.json")
+            link.symlink_to(target)
+            for there in (False, True):
+                if there:
+                    target.write_text("old", encoding="utf-8")
+                self.assertEqual(run("estimate", JOB, f"--json={link}").returncode, 0)
+                self.assertTrue(link.is_symlink())
+                self.assertIn("plans", json.loads(target.read_text(encoding="utf-8")))
+            self.assertEqual(sorted(os.listdir(folder)), ["link.json", "report.json"])
+
     def test_check_fails_on_errors_and_strictly_on_warnings(self):
         clean = run("check", JOB, "--plan", "ddp")
         self.assertEqual(clean.returncode, 0, clean.stdout)
@@ -167,6 +179,8 @@ class Cli(unittest.TestCase):
         for told in ("'x' is not", "did you mean fsdp2?", "did you mean always?", "option '--wht'", "mean --json?"):
             self.assertIn(told, several)
         self.assertEqual(several.count("error"), 5)
+        twice = self.refused("estimate", "--plan", "fsdp3", "--wht", "--plan", "fsdp2")
+        self.assertEqual([twice.count(told) for told in ("'fsdp3' is", "JOB is required", "'--wht'")], [1, 1, 1])
 
     def test_a_missing_job_file(self):
         self.assertIn("none.yaml: error: ", self.refused("estimate", "none.yaml"))
