@@ -21,7 +21,7 @@ std::string line_of(const Diagnostic& d) {
   if (file.starts_with(kFolder)) file.erase(0, kFolder.size());
   std::ostringstream line;
   line << file << ':' << d.position.line << ':' << d.position.column << ' ' << d.code << ' '
-       << (d.key_path.empty() ? "-" : d.key_path);
+       << (d.key_path.empty() ? "-" : d.key_path) << (d.severity == Severity::error ? "" : " warning");
   return line.str();
 }
 
@@ -51,7 +51,6 @@ TEST_CASE("config/bad_jobs: each gives its errors, all at once, at their places"
     CAPTURE(name);
     const auto job = read_job_file(kFolder + name);
     REQUIRE_FALSE(job);
-    CHECK(job.error().front().severity == Severity::error);
     std::vector<std::string> told;
     for (const auto& error : job.error()) {
       told.push_back(line_of(error));

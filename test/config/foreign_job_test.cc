@@ -279,6 +279,7 @@ TEST_CASE("config/foreign_job: values of the wrong kind are errors where they st
   }
   const auto three = errors_of(base + "rl: dpo\nrelora: true\nsequence_len: long\n");
   CHECK(std::ranges::count(three, Severity::error, &Diagnostic::severity) == 3);
+  CHECK(three.size() == 4);  // base_model's warning after them
   const auto both = errors_of(base + "sequence_length: 4096\nbf16: maybe\n");
   CHECK(both.front().severity == Severity::error);
   CHECK(tells(both, "unknown-key", "sequence_length"));
