@@ -99,7 +99,7 @@ def from_case(case, versions, shared):
         raise Unexpressed("the case names no config")
     known = FSDP1_VARIABLES if c["plan"].startswith("fsdp1") else FSDP2_VARIABLES if c["plan"].startswith("fsdp2") else {}
     if c["plan"].startswith("fsdp2") and SIZE_OF_FSDP2.items() <= c["env"].items():
-        c["env"] = {k: v for k, v in c["env"].items() if k != "FSDP_MIN_NUM_PARAMS"}
+        c["env"] = without(c["env"], "FSDP_MIN_NUM_PARAMS")
     c["bf16"], c["fp16"] = mixed_precision(c)
     loading = "rank0" if reads_on_rank0(c) else "gpu" if c["loader"] == "cuda" else "cpu"
     take_checkpointing(c, versions)
@@ -224,16 +224,14 @@ def without(env, *names):
 def reads_on_rank0(c):
     """RAM-efficient loading, whose variables leave the case. run_case.py sets them once the model is loaded, so the first
     rank does what it would; what is on GPUs by then nobody would have loaded so."""
-    if not is_true(c, RAM_EFFICIENT):
-        if RAM_EFFICIENT in c["env"]:  # as it is by default
-            c["env"] = without(c["env"], RAM_EFFICIENT, SYNC_STATES)
-        return False
-    if c["loader"] == "cuda" or c["quant"]:
+    asked = is_true(c, RAM_EFFICIENT)
+    if asked and (c["loader"] == "cuda" or c["quant"]):
         raise Unexpressed("RAM-efficient loading of a model that is on GPUs")
-    if c["plan"].startswith("fsdp1") and not is_true(c, SYNC_STATES):
+    if asked and c["plan"].startswith("fsdp1") and not is_true(c, SYNC_STATES):
         raise Unexpressed("RAM-efficient loading without FSDP_SYNC_MODULE_STATES")
-    c["env"] = without(c["env"], RAM_EFFICIENT, SYNC_STATES)
-    return True
+    if RAM_EFFICIENT in c["env"]:
+        c["env"] = without(c["env"], RAM_EFFICIENT, SYNC_STATES)
+    return asked
 
 
 def take_checkpointing(c, versions):
