@@ -131,7 +131,8 @@ CLI::App& add_command(CLI::App& root, TraceArguments& a) {
   command.add_flag("--inventory", a.inventory, "Also list what is alive at the peak (slower)")->group("Output");
   command
       .add_option("--snapshot", a.snapshot,
-                  "Write PyTorch's memory snapshot to this file, with the rank in its name where several run (slower)")
+                  "Write PyTorch's memory snapshot to this file (slower), with the rank in its name where\n"
+                  "several run")
       ->type_name("FILE")
       ->group("Output");
   return command;

@@ -10,6 +10,7 @@ using namespace nullgpu;
 
 namespace {
 
+constexpr int kInvalidArgument = 2;
 constexpr int kNotSupported = 3;
 constexpr int kHopper = 90;  // older ones do not know the question
 
@@ -31,7 +32,7 @@ QLP_EXPORT int nvmlDeviceGetGpuFabricInfoV(void* device, void* out) {
       return kNotSupported;
     }
     if (device == nullptr || out == nullptr) {
-      return 2;  // invalid argument
+      return kInvalidArgument;
     }
     constexpr std::size_t kAnswer = offsetof(FabricInfo, state) + 1;
     std::memset(static_cast<char*>(out) + sizeof(unsigned), 0, kAnswer - sizeof(unsigned));

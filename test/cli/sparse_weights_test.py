@@ -115,7 +115,8 @@ class SparseWeights(unittest.TestCase):
         self.assertIn("--group-size", self.refused(2, "llama-3.2-1b", self.target, "--group-size", 64))
         self.assertIn("experts", self.refused(2, "mixtral-8x7b", self.target, "--format", "awq"))
         self.assertIn("gpt-oss alone", self.refused(2, "qwen3-30b-a3b", self.target, "--format", "mxfp4"))
-        self.assertIn("--layers: error: cannot cut 16 layers to 99: expected at most 16", self.refused(2, "llama-3.2-1b", self.target, "--layers", 99))
+        self.assertIn("--layers: error: cannot cut 16 layers to 99: expected at most 16",
+                      self.refused(2, "llama-3.2-1b", self.target, "--layers", 99))
         file = Path(self.folder.name, "file")
         file.write_text("", encoding="utf-8")
         self.refused(3, "llama-3.2-1b", file / "weights")
