@@ -29,25 +29,27 @@ std::vector<Tensor> placeholders(Context& ctx, CausalLm& model, bool copies) {
   return out;
 }
 
-/// The order in which accelerate lets go of the whole parameters: the state dict goes with the frame of
-/// fsdp2_prepare_model (fsdp_utils.py), after it what its variables name: embedding and head, where these have units of
-/// their own; last the parameter that the loop over the optimizer ended at (accelerator.py, _prepare_fsdp2).
-std::vector<Parameter*> order_of_release(CausalLm& model, bool names_tables) {
-  std::vector<Parameter*> order, tables, decaying, others;
+/// What goes on holding parameters as they were while accelerate cuts them: the state dict, which goes with the frame
+/// of fsdp2_prepare_model (fsdp_utils.py); after it what its variables name: embedding and head, where these have units
+/// of their own; last the parameter that the loop over the optimizer ended at (accelerator.py, _prepare_fsdp2).
+FullyShard::Holders holders_of(CausalLm& model, bool names_tables) {
+  FullyShard::Holders holders;
+  std::vector<Parameter*> decaying, others;
   const CausalLmParts& parts = model.parts();
   const bool names_copy = parts.embedding && parts.embedding->tokens();  // of the embedding
   const Parameter* const embedding = parts.embedding && !names_copy ? &parts.embedding->weight() : nullptr;
   const Parameter* const head = parts.head ? &parts.head->weight() : nullptr;
   for (Parameter* parameter : model.parameters()) {
-    (names_tables && (parameter == embedding || parameter == head) ? tables : order).push_back(parameter);
+    const bool named = names_tables && (parameter == embedding || parameter == head);
+    (named ? holders.variables : holders.state_dict).push_back(parameter);
     if (parameter->trainable) (has_weight_decay(*parameter, false) ? decaying : others).push_back(parameter);
   }
-  order.insert(order.end(), tables.begin(), tables.end());
   const auto& last_group = others.empty() ? decaying : others;
-  if (last_group.empty()) return order;
-  const auto last = std::find(order.begin(), order.end(), last_group.back());
-  std::rotate(last, last + 1, order.end());
-  return order;
+  if (last_group.empty()) return holders;
+  std::erase(holders.state_dict, last_group.back());
+  std::erase(holders.variables, last_group.back());
+  holders.variables.push_back(last_group.back());
+  return holders;
 }
 
 /// parameter.data = parameter.data.to(torch.float32)
@@ -83,7 +85,7 @@ void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
   if (preparation_.upcast == Fsdp2Upcast::trained_parameters) upcast_trained(ctx, model);
   const std::vector<Tensor> clones = with_clones(ctx, model);
   move_ignored(ctx, model);
-  fully_shard_.begin(order_of_release(model, preparation_.splits_root),
+  fully_shard_.begin(holders_of(model, preparation_.splits_root),
                      [&](const Parameter& parameter) { return ignores(parameter); });
   Tensor asked_for;
   {
@@ -91,8 +93,10 @@ void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
     asked_for = shard_units(ctx, model);
     cast_shards(ctx, model);
   }
-  if (preparation_.loads_state_dict) load_state_dict(ctx, model);
-  move_buffers(ctx, model);
+  if (preparation_.loads_state_dict) {
+    load_state_dict(ctx, model);
+    move_buffers(ctx, model);
+  }
   asked_for.reset();
   fully_shard_.end(model);
   set_prefetch(model);
@@ -100,7 +104,7 @@ void Fsdp2Runtime::prepare(Context& ctx, CausalLm& model) {
 
 /// A tied head is not in the unit of the embedding: the root gathers the table once more.
 void Fsdp2Runtime::adopt_units(Context& ctx, CausalLm& model) {
-  fully_shard_.begin(order_of_release(model, false), [](const Parameter&) { return false; });
+  fully_shard_.begin(holders_of(model, false), [](const Parameter&) { return false; });
   const auto units = fsdp2_units_at_load(model, preparation_.reshard_after_forward);
   CausalLmParts& parts = model.parts();
   if (tied_table(model)) {

@@ -7,42 +7,48 @@
 
 namespace qlp {
 
-void FullyShard::begin(std::vector<Parameter*> parameters, const std::function<bool(const Parameter&)>& ignored) {
-  let_go_ = std::move(parameters);
-  for (const Parameter* parameter : let_go_) {
-    whole_[parameter] = parameter->tensor;
-    if (ignored(*parameter)) ignored_.insert(parameter);
-  }
+void FullyShard::begin(Holders holders, const std::function<bool(const Parameter&)>& ignored) {
+  holders_ = std::move(holders);
+  for (const auto* held : {&holders_.state_dict, &holders_.variables})
+    for (const Parameter* parameter : *held) {
+      whole_[parameter] = parameter->tensor;
+      if (ignored(*parameter)) ignored_.insert(parameter);
+    }
 }
 
-std::vector<Parameter*> FullyShard::managed_parameters(const std::vector<Module*>& modules) const {
-  std::vector<Parameter*> found;
+FullyShard::Managed FullyShard::managed_states(const std::vector<Module*>& modules) const {
+  Managed found;
   const auto add = [&](Parameter* parameter) {
-    if (!ignored_.contains(parameter) && std::find(found.begin(), found.end(), parameter) == found.end())
-      found.push_back(parameter);
+    if (!ignored_.contains(parameter) && std::ranges::find(found.parameters, parameter) == found.parameters.end())
+      found.parameters.push_back(parameter);
   };
   const std::function<void(Module&)> search = [&](Module& module) {
     if (state_of_.contains(&module)) return;
     for (Module* child : module.children()) search(*child);
     for (const auto& parameter : module.own_parameters()) add(parameter.get());
     for (Parameter* parameter : module.shared_parameters()) add(parameter);
+    for (const ModuleBuffer& buffer : module.own_buffers())
+      if (buffer.tensor->defined()) found.buffers.push_back(buffer.tensor);
   };
   for (Module* module : modules) search(*module);
   return found;
 }
 
 void FullyShard::add(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard) {
-  const std::vector<Parameter*> managed = managed_parameters(modules);
+  const Managed managed = managed_states(modules);
   // _move_states_to_device: what is on the host goes to the GPU first, and from there once all of it is cut.
+  const auto moved = [&](const Tensor& tensor) { return ctx.place == Place::device ? to_device(ctx, tensor) : tensor; };
   std::vector<Tensor> whole;
-  for (const Parameter* parameter : managed) {
-    const Tensor& tensor = whole_.at(parameter);
-    whole.push_back(ctx.place == Place::device ? to_device(ctx, tensor) : tensor);
+  for (Parameter* parameter : managed.parameters) {
+    Tensor& held = whole_.at(parameter);
+    whole.push_back(moved(held));
+    if (std::ranges::find(holders_.variables, parameter) != holders_.variables.end()) held = whole.back();
     if (keeps_whole_ && parameter->trainable) kept_.push_back(whole.back());
   }
+  for (Tensor* buffer : managed.buffers) *buffer = moved(*buffer);
   std::vector<Fsdp2Param> params;
-  for (std::size_t i = 0; i < managed.size(); ++i) {
-    Parameter* parameter = managed[i];
+  for (std::size_t i = 0; i < managed.parameters.size(); ++i) {
+    Parameter* parameter = managed.parameters[i];
     if (Fsdp2Param* earlier = shard_of(*parameter)) earlier->disown();
     params.emplace_back(ctx, *parameter, whole[i], shared_.options);
   }
@@ -53,7 +59,7 @@ void FullyShard::adopt(Context& ctx, const std::vector<Module*>& modules, const 
                        bool experts) {
   const Fsdp2Options& options = experts ? shared_.of_experts : shared_.options;
   std::vector<Fsdp2Param> params;
-  for (Parameter* parameter : managed_parameters(modules))
+  for (Parameter* parameter : managed_states(modules).parameters)
     if (!shard_of(*parameter)) params.emplace_back(ctx, *parameter, options);
   add_state(modules, std::move(params), reshard, options);
 }
@@ -75,8 +81,9 @@ void FullyShard::add_state(const std::vector<Module*>& modules, std::vector<Fsdp
 }
 
 void FullyShard::end(Module& root) {
-  for (const Parameter* parameter : let_go_) whole_.erase(parameter);
-  let_go_.clear();
+  for (const auto* held : {&holders_.state_dict, &holders_.variables})
+    for (const Parameter* parameter : *held) whole_.erase(parameter);
+  holders_ = {};
   root.visit([&](Module& module) {
     const auto found = state_of_.find(&module);
     if (found == state_of_.end()) return;

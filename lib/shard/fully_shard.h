@@ -24,12 +24,16 @@ class FullyShard {
   const Fsdp2Options& options() const { return shared_.options; }
   const Fsdp2Options& of_experts() const { return shared_.of_experts; }
 
-  /// `parameters` of the root as they are now, in the order in which end() lets go of them; those that `ignored` says
-  /// yes to are left alone.
-  void begin(std::vector<Parameter*> parameters, const std::function<bool(const Parameter&)>& ignored);
+  /// Who holds the parameters of the root until end(), which lets go of them in this order.
+  struct Holders {
+    std::vector<Parameter*> state_dict;  ///< holds the tensors as they are now
+    std::vector<Parameter*> variables;   ///< hold the parameters themselves, whose tensors may be moved to the GPU
+  };
+  /// Those that `ignored` says yes to are left alone.
+  void begin(Holders holders, const std::function<bool(const Parameter&)>& ignored);
   /// Somebody goes on holding trained parameters as they are when they are cut.
   void keep_whole() { keeps_whole_ = true; }
-  /// A parameter as it was then, until end().
+  /// What is held of a parameter until end().
   const Tensor& whole(const Parameter& parameter) const { return whole_.at(&parameter); }
   /// One group of all parameters below `modules` that no earlier call has taken. A parameter that is shared with an
   /// earlier group is cut once more.
@@ -63,13 +67,17 @@ class FullyShard {
  private:
   void add_state(const std::vector<Module*>& modules, std::vector<Fsdp2Param> params,
                  const ReshardAfterForward& reshard, const Fsdp2Options& options);
-  std::vector<Parameter*> managed_parameters(const std::vector<Module*>& modules) const;
+  struct Managed {
+    std::vector<Parameter*> parameters;
+    std::vector<Tensor*> buffers;
+  };
+  Managed managed_states(const std::vector<Module*>& modules) const;
 
   Fsdp2Shared shared_;
   std::vector<std::unique_ptr<Fsdp2State>> states_;
   std::unordered_map<const Module*, Fsdp2State*> state_of_;
   std::unordered_map<const Parameter*, Tensor> whole_;
-  std::vector<Parameter*> let_go_;  ///< the order of whole_'s end
+  Holders holders_;
   bool keeps_whole_ = false;
   std::vector<Tensor> kept_;
   std::unordered_map<const Parameter*, Fsdp2Param*> shard_of_;  ///< of a parameter in two groups, that of the later

@@ -89,6 +89,15 @@ TEST_CASE("estimate/phases: transformers 5 leaves 4-bit weights that rank 0 coul
   CHECK(held({4, 57, 1}, Loading::rank0).count() < held({4, 57, 1}, Loading::gpu).count() / 8);
 }
 
+TEST_CASE("estimate/phases: tables that accelerate names stay whole on the GPU until FSDP2 has cut everything") {
+  JobSpec job = two_layers(4);
+  job.adapter = lora();
+  job.loading = Loading::cpu;
+  CHECK(phase(run(job, kFsdp2), "prepare").peak.requested.count() == 719037568);
+  job.model.tie_word_embeddings = false;
+  CHECK(phase(run(job, kFsdp2), "prepare").peak.requested.count() == 1375708288);
+}
+
 TEST_CASE("estimate/phases: evaluation leaves FSDP's root gathered; what is held is as in the real libraries") {
   struct Row {
     NamedPlan plan;

@@ -119,7 +119,7 @@ ToyResult run(const ToyCase& toy) {
   Fsdp2Options options = toy_options(toy.precision);
   options.cpu_offload = toy.cpu_offload;
   FullyShard fsdp(options);
-  fsdp.begin(model.parameters(), [](const Parameter&) { return false; });
+  fsdp.begin({.state_dict = model.parameters(), .variables = {}}, [](const Parameter&) { return false; });
   for (const auto& block : model.blocks()) fsdp.add(ctx, {block.get()}, toy.reshard);
   fsdp.add(ctx, {&model}, false);
   fsdp.end(model);
