@@ -69,6 +69,20 @@ void check_checkpoint(const JobSpec& job, const ShardingPlan& plan, const StackP
   check_gathered_states(job, plan, shards, refusals);
 }
 
+/// What is sharded beside replicas or shared sequences has a mesh of accelerate's ParallelismConfig.
+void check_mesh(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, Diagnostics& refusals) {
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  if (!fsdp2 || !(fsdp2->hybrid || job.cluster.mesh.cp > 1) || !stack.saves_cut_parameters()) return;
+  refusals.push_back(refusal(
+      "mesh-save",
+      job.adapter ? "transformers before 5 has PEFT write what is cut over a mesh, and PEFT stops at it: 'Attempted to "
+                    "access the data pointer on an invalid python storage'"
+                  : "transformers before 5 gathers what is cut over a mesh on every GPU, file by file, which is not "
+                    "worked out",
+      job.training.checkpoint ? "training.checkpoint" : "training.save",
+      "take transformers 5, or leave save and checkpoint out"));
+}
+
 }  // namespace
 
 Diagnostics check_phases(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
@@ -78,6 +92,7 @@ Diagnostics check_phases(const JobSpec& job, const ShardingPlan& plan, const Sta
     refusals.push_back(refusal("liger-evaluation", "evaluation with Liger's loss is not worked out yet",
                                "training.evaluation", "leave evaluation out, or set loss to plain"));
   if (training.checkpoint) check_checkpoint(job, plan, stack, refusals);
+  if (training.checkpoint || training.saves_model) check_mesh(job, plan, stack, refusals);
   return refusals;
 }
 

@@ -212,6 +212,11 @@ class StackProfile {
   bool fsdp2_has_ignored_params() const { return v_.torch >= Version{2, 7, 0} && v_.accelerate >= Version{1, 11, 0}; }
   /// A mesh of dp_replicate x dp_shard. accelerate 1.10 (parallelism_config.py).
   bool fsdp2_has_hybrid_mesh() const { return v_.accelerate >= Version{1, 10, 0}; }
+  /// What is trained on a ParallelismConfig's mesh is saved by every rank, from parameters as they are cut.
+  /// transformers 4.54 to 4.57 (trainer.py, save_model; gone in 5.0).
+  bool saves_cut_parameters() const {
+    return v_.transformers >= Version{4, 54, 0} && v_.transformers < Version{5, 0, 0};
+  }
   /// A state dict is broadcast to all ranks; before, to the group of a mesh that may have one dimension only.
   /// accelerate 1.11 (fsdp_utils.py, fsdp2_load_full_state_dict).
   bool fsdp2_loads_in_hybrid_mesh() const { return v_.accelerate >= Version{1, 11, 0}; }

@@ -226,6 +226,25 @@ TEST_CASE("estimate/phases: checkpoints that the libraries do not write are refu
   CHECK(estimate(job).plans.front().applicable());
 }
 
+TEST_CASE("estimate/phases: what a mesh cuts is saved from transformers 5 on") {
+  JobSpec job = two_layers(4);
+  job.cluster.gpus_per_node = 2;
+  job.plans = {{"fsdp2-hsdp", Fsdp2{.hybrid = true}}};
+  const auto refused = [&] {
+    const Diagnostics refusals = estimate(job).plans.front().refusals;
+    return refusals.empty() ? "" : refusals.front().code + " " + refusals.front().key_path;
+  };
+  CHECK(refused().empty());
+  job.training.saves_model = true;
+  CHECK(refused() == "mesh-save training.save");
+  job.adapter = lora();
+  CHECK(refused() == "mesh-save training.save");
+  job.training.saves_model = false, job.training.checkpoint = StateDictType::sharded;
+  CHECK(refused() == "mesh-save training.checkpoint");
+  job.stack.transformers = {5, 24, 0};
+  CHECK(refused().empty());
+}
+
 TEST_CASE("estimate/phases: states that differ from rank to rank are gathered in no checkpoint") {
   JobSpec job = two_layers(2);
   job.stack = {{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}};
