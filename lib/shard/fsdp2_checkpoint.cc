@@ -48,7 +48,8 @@ void Fsdp2Runtime::save_training_state(Context& ctx, CausalLm& model, Optimizer&
 }
 
 /// Every rank writes its part, which goes to the host as a whole first, but for adapters: PEFT gives those as they are.
-void Fsdp2Runtime::save_shards(Context& ctx, CausalLm& model, bool adapter_only) {
+void Fsdp2Runtime::save_shards(Context& ctx, CausalLm& model, bool adapter_only) const {
+  const std::vector<Tensor> clones = clones_of_whole(ctx, model);
   std::vector<Tensor> state_dict;
   for (const Parameter* parameter : model.parameters()) {
     if (!adapter_only)

@@ -152,6 +152,13 @@ void Fsdp2Runtime::load_state_dict(Context& ctx, CausalLm& model) {
   }
 }
 
+/// A DTensor knows nothing of the quant state of what it was made from: only whole weights bring theirs.
+std::vector<Tensor> Fsdp2Runtime::clones_of_whole(Context& ctx, CausalLm& model) const {
+  const bool keeps_whole =
+      preparation_.ignored == Fsdp2Ignored::quantized || preparation_.ignored == Fsdp2Ignored::base;
+  return keeps_whole ? with_clones(ctx, model) : std::vector<Tensor>{};
+}
+
 /// get_model_state_dict: what is unsharded goes first, then each parameter is gathered, copied to the host by the first
 /// rank, and dropped (torch/distributed/_state_dict_utils.py, _gather_state_dict). Tied names come out apart.
 StateDict Fsdp2Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
@@ -160,9 +167,7 @@ StateDict Fsdp2Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
   for (const Parameter* parameter : model.parameters()) names.push_back(parameter);
   if (const Parameter* table = tied_table(model)) names.push_back(table);
   StateDict out;
-  // A DTensor knows nothing of the quant state of what it was made from: only whole weights bring theirs.
-  if (preparation_.ignored == Fsdp2Ignored::quantized || preparation_.ignored == Fsdp2Ignored::base)
-    out.clones = with_clones(ctx, model);
+  out.clones = clones_of_whole(ctx, model);
   for (const Parameter* parameter : names) {
     const Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
     const Tensor whole = shard ? shard->gathered(ctx, shard->sharded()) : parameter->tensor;

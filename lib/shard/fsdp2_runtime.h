@@ -41,7 +41,8 @@ class Fsdp2Runtime final : public ShardingRuntime {
   Tensor shard_units(Context& ctx, CausalLm& model);
   void set_prefetch(CausalLm& model) const;
   void cast_shards(Context& ctx, Module& module);
-  static void save_shards(Context& ctx, CausalLm& model, bool adapter_only);
+  std::vector<Tensor> clones_of_whole(Context& ctx, CausalLm& model) const;
+  void save_shards(Context& ctx, CausalLm& model, bool adapter_only) const;
   void save_trained(Context& ctx, CausalLm& model, bool keeps) const;
   void save_optimizer(Context& ctx, CausalLm& model, Optimizer& optimizer, const TrainingStateRequest& request) const;
 
