@@ -1,6 +1,8 @@
 #include "app/temporary_folder.h"
 
+#include <cerrno>
 #include <cstdlib>
+#include <system_error>
 
 #include "app/output.h"
 
@@ -18,7 +20,8 @@ fs::path temporary_root() {
 TemporaryFolder::TemporaryFolder(const std::string& purpose) {
   const fs::path root = temporary_root();
   std::string name = (root / ("qlora-plan-" + purpose + "-XXXXXX")).string();
-  if (mkdtemp(name.data()) == nullptr) throw OutputError{"cannot make a folder in " + root.string()};
+  if (mkdtemp(name.data()) == nullptr)
+    throw OutputError{"cannot make a folder in " + root.string() + ": " + std::generic_category().message(errno)};
   path_ = name;
 }
 
