@@ -13,10 +13,8 @@ Diagnostics check_flash_attention(const JobSpec& job) {
   if (job.training.attention != Attention::flash_attention_2) return {};
   Diagnostics refusals;
   const auto refuse = [&](std::string message) {
-    refusals.push_back({.code = "flash-attention-refused",
-                        .message = std::move(message),
-                        .key_path = "training.attn_implementation",
-                        .hint = "use sdpa"});
+    refusals.push_back(
+        refusal("flash-attention-refused", std::move(message), "training.attn_implementation", "use sdpa"));
   };
   if (job.model.head_dim > 256) refuse("FlashAttention 2 takes heads up to 256 wide");
   if (job.dtype == DType::float32 && !job.training.mixed_precision())

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "autograd/checkpoint.h"
+#include "base/refusal.h"
 #include "base/text.h"
 #include "estimate/adapter_names.h"
 #include "estimate/attention_rules.h"
@@ -129,10 +130,9 @@ PlanReport estimate_plan(const JobSpec& job, const NamedPlan& plan, const Estima
   } catch (const RecomputationDiffers& error) {
     PlanReport report;
     report.plan = plan;
-    report.refusals = {{.code = "recomputation-differs",
-                        .message = error.what() + std::string(", which torch stops at"),
-                        .key_path = "training.gradient_checkpointing",
-                        .hint = "set use_reentrant to true, or keep outputs in the dtype of parameters"}};
+    report.refusals.push_back(refusal("recomputation-differs", error.what() + std::string(", which torch stops at"),
+                                      "training.gradient_checkpointing",
+                                      "set use_reentrant to true, or keep outputs in the dtype of parameters"));
     return report;
   } catch (const OutOfMemory&) {
     return too_large();

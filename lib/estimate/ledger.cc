@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "base/refusal.h"
 #include "base/rounding.h"
 #include "base/text.h"
 #include "estimate/outside_terms.h"
@@ -40,21 +41,16 @@ std::optional<Diagnostic> host_shortage(const PlanReport& plan, const ClusterSpe
   const std::string needed = "the processes of a node hold " + format_size(plan.host->per_node) +
                              " of host memory in " + plan.host->per_node_phase;
   if (cluster.host_memory)
-    return Diagnostic{.severity = Severity::error,
-                      .code = "host-memory",
-                      .message = needed + ", a node has " + format_size(*cluster.host_memory),
-                      .key_path = "cluster.host_memory",
-                      .position = {},
-                      .hint = "load on the GPU or from rank 0, offload less, or pin less"};
+    return refusal("host-memory", needed + ", a node has " + format_size(*cluster.host_memory), "cluster.host_memory",
+                   "load on the GPU or from rank 0, offload less, or pin less");
   // Machines with GPUs seldom have less host memory than their GPUs have together.
   const Bytes of_gpus = cluster.gpu.capacity * static_cast<std::uint64_t>(plan.host->processes);
   if (plan.host->per_node <= of_gpus) return std::nullopt;
-  return Diagnostic{.severity = Severity::warning,
-                    .code = "host-memory-unknown",
-                    .message = needed + ", more than the GPUs that it uses have; whether the host has it is not known",
-                    .key_path = "cluster.host_memory",
-                    .position = {},
-                    .hint = "give cluster.host_memory"};
+  Diagnostic unknown = refusal("host-memory-unknown",
+                               needed + ", more than the GPUs that it uses have; whether the host has it is not known",
+                               "cluster.host_memory", "give cluster.host_memory");
+  unknown.severity = Severity::warning;
+  return unknown;
 }
 
 /// Steps of 1 %, the difference between lower bounds that is worth a choice.
