@@ -73,8 +73,6 @@ ExitCode run_command(const ExportArguments& arguments) {
     return ExitCode::nothing_fits;
   }
   write_result(arguments.output.value_or(common.json.value_or("-")), *text);
-  if (format == ExportFormat::accelerate && std::holds_alternative<Zero>(plan.plan))
-    log_info("the file names " + std::string(kDeepspeedConfigFile) + " beside it: write that with --to deepspeed");
   return ExitCode::fits;
 }
 

@@ -135,9 +135,8 @@ void read_quantization(ForeignFile& file) {
 }
 
 void read_adapter(ForeignFile& file) {
-  const auto adapter = file.map().text("adapter");
-  if (!adapter) return;
-  if (*adapter != "lora" && *adapter != "qlora") return file.refuse("adapter", "only lora and qlora are planned");
+  if (!file.has("adapter")) return;
+  file.planned_word("adapter", "", {"lora", "qlora"});
   file.say("adapter", "adapter", "type", "lora");
   file.copy("lora_r", "adapter", "r");
   file.copy("lora_alpha", "adapter", "lora_alpha");

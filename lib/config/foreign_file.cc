@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "config/hub_name.h"
 
 namespace qlp {
@@ -87,9 +88,23 @@ void ForeignFile::copy_list(std::string_view key, std::string_view section, std:
   say_list(key, section, ours, words);
 }
 
-void ForeignFile::refuse(std::string_view key, const std::string& reason) {
+std::string ForeignFile::planned_word(std::string_view key, std::string_view fallback,
+                                      std::initializer_list<std::string_view> planned) {
+  const auto given = map_.text(key);
+  if (!given) return std::string(map_.has(key) ? *planned.begin() : fallback);
+  const std::string& word = *given;
+  if (std::ranges::find(planned, word) != planned.end()) return word;
+  std::string list;
+  for (const std::string_view each : planned) list += (list.empty() ? "" : " and ") + std::string(each);
+  const auto near = closest(word, std::span(planned.begin(), planned.size()));
+  refuse(key, "'" + word + "', only " + list + (planned.size() == 1 ? " is" : " are") + " planned",
+         near ? "did you mean " + std::string(*near) + "?" : "");
+  return std::string(*planned.begin());
+}
+
+void ForeignFile::refuse(std::string_view key, const std::string& reason, const std::string& hint) {
   map_.take(key);
-  map_.refuse(key, "not-supported", std::string(key) + " is not supported: " + reason);
+  map_.refuse(key, "not-supported", std::string(key) + " is not supported: " + reason, hint);
 }
 
 void ForeignFile::warn(std::string_view key, const std::string& message, const std::string& hint) {

@@ -51,7 +51,11 @@ class ForeignFile {
   /// A text of names with commas between, as a list.
   void copy_list(std::string_view key, std::string_view section, std::string_view ours);
 
-  void refuse(std::string_view key, const std::string& reason);
+  /// What `key` says, or `fallback` where it is absent. Another word than those `planned` is refused, and the first of
+  /// them stands for it, so that what belongs to it is read all the same.
+  std::string planned_word(std::string_view key, std::string_view fallback,
+                           std::initializer_list<std::string_view> planned);
+  void refuse(std::string_view key, const std::string& reason, const std::string& hint = "");
   void warn(std::string_view key, const std::string& message, const std::string& hint = "");
 
   /// Call last. Keys of `without_memory` (those that end in * stand for all that begin so) are passed over, others that

@@ -128,10 +128,8 @@ void read_attention(ForeignFile& file) {
 NodePtr read_llama_factory(const TextNode& root, const ForeignContext& context, Findings& findings) {
   ForeignFile file("LLaMA-Factory", root, context, findings);
   file.name_model("model_name_or_path");
-  const auto stage = file.map().text("stage").value_or("sft");
-  if (stage != "sft" && stage != "pt") file.refuse("stage", "only sft and pt are planned");
-  const auto type = file.map().text("finetuning_type").value_or("lora");
-  if (type != "lora" && type != "full") file.refuse("finetuning_type", "only lora and full are planned");
+  file.planned_word("stage", "sft", {"sft", "pt"});
+  const std::string type = file.planned_word("finetuning_type", "lora", {"lora", "full"});
   const std::string_view dtype = read_precision(file);
   read_quantization(file, dtype);
   if (type == "lora") read_adapter(file);

@@ -85,9 +85,8 @@ void read_checkpointing(ForeignFile& file, bool forced_reentrant) {
 
 /// TRL made all logits before 1.10, and those of some tokens at a time from then on.
 void read_loss(ForeignFile& file) {
-  const auto type = file.map().text("loss_type").value_or("nll");
+  const std::string type = file.planned_word("loss_type", "nll", {"nll", "chunked_nll"});
   if (type == "chunked_nll") return file.say("loss_type", "training", "loss", "chunked");
-  if (type != "nll") return file.refuse("loss_type", "only nll is planned");
   const bool fused = file.is_on("use_liger_kernel");
   file.say("loss_type", "training", "loss", fused ? "liger" : "plain");
   if (!fused && !file.is_overridden("training", "loss"))

@@ -128,6 +128,7 @@ class Writer {
   void body(const Zero&) {
     line("distributed_type", "DEEPSPEED");
     line("deepspeed_config", "");
+    text_ += "  # beside this file: what --to deepspeed writes\n";
     inner("deepspeed_config_file", kDeepspeedConfigFile);
     inner("zero3_init_flag", boolean(plan_.name == "zero3"));
   }

@@ -258,6 +258,10 @@ TEST_CASE("config/foreign_job: what changes memory and cannot be planned is refu
   CHECK(tells(errors_of("base_model: TheBloke/Llama-2-7B-GPTQ\ngptq: true\n"), "unknown-model", "--model FILE"));
   CHECK(tells(errors_of(kLlamaFactory + "use_unsloth: true\n"), "not-supported", "Unsloth"));
   CHECK(tells(errors_of("model_name_or_path: Qwen/Qwen3-4B\nstage: dpo\n"), "not-supported", "only sft and pt"));
+  const Diagnostics misspelt = errors_of("base_model: Qwen/Qwen3-4B\nadapter: qlor\nlora_r: 8\nsequence_len: 64\n");
+  CHECK(tells(misspelt, "not-supported", "'qlor', only lora and qlora are planned"));
+  CHECK(misspelt.size() == 2);  // and the model by its name: the other keys are read
+  CHECK(misspelt.front().hint == "did you mean qlora?");
   CHECK(tells(errors_of("base_model: meta-llama/Llama-3.1-8B\nadapter: qlora\n"), "not-supported", "load_in_4bit"));
   CHECK(tells(read(kAxolotl + "lora_kernel_speed: 7\n", on(1)).notes, "unknown-key", "lora_kernel_speed"));
   CHECK(tells(read(kAxolotl + "lora_mlp_kernel: true\n", on(1)).notes, "not-as-written", "lora_mlp_kernel"));
