@@ -10,7 +10,7 @@
 namespace qlp {
 
 /// At the root: what changes no memory, or what the job says in its own words.
-inline constexpr std::array<std::string_view, 28> kDeepspeedSaidElsewhere{
+inline constexpr std::array<std::string_view, 26> kDeepspeedSaidElsewhere{
     "train_batch_size",
     "train_micro_batch_size_per_gpu",
     "gradient_accumulation_steps",
@@ -20,8 +20,6 @@ inline constexpr std::array<std::string_view, 28> kDeepspeedSaidElsewhere{
     "memory_breakdown",
     "scheduler",
     "dump_state",
-    "prescale_gradients",
-    "gradient_predivide_factor",
     "optimizer",
     "comms_logger",
     "flops_profiler",
@@ -82,9 +80,7 @@ inline constexpr std::array<std::string_view, 16> kStage3Keys{"sub_group_size",
                                                               "offload_param"};
 
 /// Not planned at the root, unless they are off.
-inline constexpr std::array<NotSupported, 10> kDeepspeedNotPlanned{{
-    {"communication_data_type", "gradients are sent in the dtype of the model, as is DeepSpeed's default"},
-    {"data_types", "gradients are accumulated in the dtype of the model, as is DeepSpeed's default"},
+inline constexpr std::array<NotSupported, 8> kDeepspeedNotPlanned{{
     {"torch_autocast", "DeepSpeed's own autocast is not planned"},
     {"amp", "apex is not planned, nor does ZeRO run with it"},
     {"tensor_parallel", "DeepSpeed's tensor parallelism is not planned"},
@@ -96,11 +92,10 @@ inline constexpr std::array<NotSupported, 10> kDeepspeedNotPlanned{{
 }};
 
 /// Not planned in zero_optimization and its sections, unless they are off.
-inline constexpr std::array<NotSupported, 10> kZeroNotPlanned{{
+inline constexpr std::array<NotSupported, 9> kZeroNotPlanned{{
     {"mics_shard_size", "MiCS is not planned"},
     {"zenflow", "ZenFlow is not planned"},
     {"super_offload", "SuperOffload is not planned"},
-    {"stage3_use_all_reduce_for_fetch_params", "parameters are planned to be gathered"},
     {"cpu_offload", "it is of old: offload_optimizer: {device: cpu} says it"},
     {"cpu_offload_param", "it is of old: offload_param: {device: cpu} says it"},
     {"cpu_offload_use_pin_memory", "it is of old: pin_memory in offload_optimizer says it"},

@@ -17,6 +17,8 @@ constexpr std::array<std::string_view, 4> kOfTheJob{"optimizer", "train_batch_si
                                                     "gradient_accumulation_steps"};
 
 bool is_auto(const TextNode& node) { return node.kind == NodeKind::scalar && node.text == kAuto; }
+/// None of Python, which most keys take for their default.
+bool is_null(const TextNode& node) { return node.kind == NodeKind::null; }
 
 /// Reads the options as DeepSpeed does: numbers may be written 5e8, absent ones stay as they are.
 struct DeepspeedOptions {
@@ -26,7 +28,7 @@ struct DeepspeedOptions {
   MapReader& of(std::string_view key) const { return is_at_root(key) ? root : map; }
   void option(std::string_view key, bool& value) const {
     const TextNode* node = of(key).take(key);
-    if (node && !is_auto(*node)) value = of(key).boolean(key).value_or(value);
+    if (node && !is_auto(*node) && !is_null(*node)) value = of(key).boolean(key).value_or(value);
   }
   void option(std::string_view key, double& value, double least, double most) const {
     value = of(key).number(key, {least, most}).value_or(value);
@@ -47,7 +49,7 @@ struct DeepspeedOptions {
   void automatic(std::string_view key, std::optional<T>& value, Range... range) const {
     const TextNode* node = of(key).take(key);
     if (!node) return;
-    if (is_auto(*node)) {
+    if (is_auto(*node) || is_null(*node)) {
       value.reset();
       return;
     }
@@ -81,8 +83,6 @@ std::optional<NamedPlan> read_deepspeed(const TextNode& root, const std::string&
   auto plan = *find_plan("zero" + std::to_string(*stage));
   if (*stage != 3)
     for (const std::string_view key : kStage3Keys) zero.take(key);
-  else if (zero.boolean("memory_efficient_linear") == false)
-    zero.refuse("memory_efficient_linear", "not-supported", "DeepSpeed's own linear function is planned, its default");
   visit_options(std::get<Zero>(plan.plan), DeepspeedOptions{map, zero});
   zero.finish_foreign(kZeroWithoutMemory, kZeroNotPlanned);
   map.finish_foreign(kDeepspeedSaidElsewhere, kDeepspeedNotPlanned);

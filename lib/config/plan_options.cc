@@ -59,8 +59,8 @@ inline constexpr std::array<NotSupported, 20> kNotPlanned<Zero>{{
     {"mics_shard_size", "MiCS is not planned"},
     {"zenflow", "ZenFlow is not planned"},
     {"torch_autocast", "DeepSpeed's own autocast is not planned"},
-    {"data_types", "gradients are accumulated in the dtype of the model, as is DeepSpeed's default"},
-    {"communication_data_type", "gradients are sent in the dtype of the model, as is DeepSpeed's default"},
+    {"stage3_use_all_reduce_for_fetch_params", kStage3},
+    {"memory_efficient_linear", kStage3},
     {"ignore_unused_parameters", "it changes no memory: leave it out"},
     {"optimizer", "training.optimizer is the one that is planned"},
 }};

@@ -91,7 +91,7 @@ class Parts {
     const ListedWeight& first = groups[groups[0].empty() ? 1 : 0].front();
     for (const Weights& group : groups) add_group(group, first, held);
     const std::int64_t bucket = options_.contiguous_gradients ? options_.reduce_bucket_size : 0;
-    of(held, Category::communication_buffers) += bytes_of(bucket, options_.gradient_dtype());
+    of(held, Category::communication_buffers) += bytes_of(bucket, options_.reduced_dtype());
     // A flag for numbers that are none, and the norm of the last step.
     if (!options_.offload_optimizer)
       of(held, Category::workspace) += bytes_of(1, DType::boolean) + bytes_of(1, DType::float64);

@@ -1,5 +1,7 @@
 #include "estimate/zero3_plan.h"
 
+#include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -13,7 +15,7 @@
 namespace qlp {
 namespace {
 
-void check_options(const Zero& plan, Diagnostics& refusals) {
+void check_options(const Zero& plan, const ClusterSpec& cluster, Diagnostics& refusals) {
   const auto not_modelled = [&](bool used, const char* key) {
     if (used)
       refusals.push_back(refusal("not-supported", std::string(key) + " of ZeRO-3 is not worked out yet",
@@ -23,9 +25,16 @@ void check_options(const Zero& plan, Diagnostics& refusals) {
                "zero_hpz_partition_size beside offload_param");
   not_modelled(plan.zero_quantized_weights, "zero_quantized_weights");
   not_modelled(plan.zero_quantized_nontrainable_weights, "zero_quantized_nontrainable_weights");
-  not_modelled(plan.zero_quantized_gradients, "zero_quantized_gradients");
+  // __avg_scatter_grads: on one node nothing is quantized.
+  const bool several_nodes = cluster.world_size / cluster.gpus_per_node > 1;
+  if (plan.zero_quantized_gradients && !plan.reduce_scatter)
+    refusals.push_back(refusal("zero3-quantized-all-reduce",
+                               "when enable all_to_all_reduce, reduce_scatter should also be enabled for data type "
+                               "checks.",
+                               "plans.zero3.zero_quantized_gradients", "leave it out, or set reduce_scatter to true"));
+  else
+    not_modelled(plan.zero_quantized_gradients && several_nodes, "zero_quantized_gradients of several nodes");
   not_modelled(plan.stage3_module_granularity_threshold > 0, "stage3_module_granularity_threshold");
-  not_modelled(!plan.reduce_scatter, "reduce_scatter");
   not_modelled(plan.offload_optimizer.device != OffloadDevice::none && plan.offload_optimizer.ratio < 1,
                "offload_optimizer.ratio");
 }
@@ -64,6 +73,19 @@ void check_persistent(const JobSpec& job, const Zero3Options& options, const Sta
     }
     dtype = own;
   }
+}
+
+/// What is fetched together must be of one dtype where it is summed (all_gather_coalesced, get_only_unique_item).
+void check_fetched(const JobSpec& job, const Zero3Options& options, const StackProfile& stack, Diagnostics& refusals) {
+  if (!options.fetches_by_all_reduce || options.module_dtype) return;
+  std::set<DType> dtypes;
+  for (const ListedWeight& weight : list_weights(job, stack.load())) dtypes.insert(weight.dtype);
+  if (dtypes.size() > 1)
+    refusals.push_back(refusal("zero3-fetched-dtypes",
+                               "parameters that ZeRO-3 fetches together by all-reduce are of several dtypes: 'expected "
+                               "there to be only one unique element'",
+                               "plans.zero3.stage3_use_all_reduce_for_fetch_params",
+                               "leave it out, or set training.mixed_precision to bf16"));
 }
 
 /// PEFT's wrapper of such a module passes on what its copy has, DeepSpeed's hooks among it, which then count gradients
@@ -105,8 +127,9 @@ void check_experts(const JobSpec& job, const StackProfile& stack, Diagnostics& r
 
 Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack) {
   Diagnostics refusals = check_zero(job, plan);
-  check_options(plan, refusals);
-  if (job.cluster.world_size % plan.zero_hpz_partition_size != 0)
+  check_options(plan, job.cluster, refusals);
+  const std::int64_t secondary_ranks = std::max<std::int64_t>(plan.zero_hpz_partition_size, 1);
+  if (job.cluster.world_size % secondary_ranks != 0)
     refusals.push_back(refusal("zero3-hpz",
                                std::to_string(job.cluster.world_size) + " ranks are not a whole number of groups of " +
                                    std::to_string(plan.zero_hpz_partition_size),
@@ -124,9 +147,16 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
   Zero3Options options;
   const std::int64_t hidden = job.model.hidden_size;
   options.world_size = job.cluster.world_size;
-  options.secondary_ranks = plan.zero_hpz_partition_size;
+  options.secondary_ranks = secondary_ranks;
   options.rank = rank;
   options.module_dtype = zero_module_dtype(job.training, plan);
+  options.communication_data_type = zero_dtype(plan.communication_data_type);
+  options.grad_accum_dtype = zero_dtype(plan.data_types.grad_accum_dtype);
+  options.reduce_scatter = plan.reduce_scatter;
+  options.prescale_gradients = plan.prescale_gradients;
+  options.gradient_predivide_factor = plan.gradient_predivide_factor;
+  options.fetches_by_all_reduce = plan.stage3_use_all_reduce_for_fetch_params;
+  options.memory_efficient_linear = plan.memory_efficient_linear;
   options.loss_scale = zero_loss_scale(job.training, plan);
   options.gradient_clipping = zero_gradient_clipping(job.training, plan);
   options.norms_decay = stack.norms_decay(job.model.family);
@@ -149,6 +179,7 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
   options.pin_param = plan.offload_param.pin_memory;
   options.pin_gradients = plan.offload_optimizer.pin_memory;
   check_persistent(job, options, stack, refusals);
+  check_fetched(job, options, stack, refusals);
   if (has_errors(refusals)) return Unexpected{std::move(refusals)};
   return options;
 }

@@ -34,6 +34,36 @@ void check_precision_sections(const TrainingSpec& training, const Zero& plan, Di
                                 python(training.fp16)));
 }
 
+/// report_ipg_memory_usage divides by it (base_optimizer.py).
+void check_bucket(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
+  if (zero_reduce_bucket_size(job.model, plan) > 0) return;
+  refusals.push_back(refusal("zero-empty-bucket", "ZeroDivisionError: float floor division by zero", "plans",
+                             "leave reduce_bucket_size out, or set it to auto"));
+}
+
+/// _do_optimizer_sanity_check (engine.py)
+void check_accumulation(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
+  const bool in_float32 = plan.data_types.grad_accum_dtype == ZeroDType::fp32;
+  const bool in_bfloat16 = zero_module_dtype(job.training, plan) == DType::bfloat16;
+  if (plan.stage != 1 || !in_float32 || !in_bfloat16 || plan.offload_optimizer.device != OffloadDevice::none) return;
+  refusals.push_back(refusal("zero1-bf16-optimizer",
+                             "to add gradients of bfloat16 up in float32, DeepSpeed takes its BF16_Optimizer in the place "
+                             "of ZeRO-1's, which is not worked out yet",
+                             "plans.zero1.data_types.grad_accum_dtype", "leave it out, or plan zero2"));
+}
+
+/// What reduce-scatter takes (stage_1_and_2.py and stage3.py, where the optimizer is made). Stage 1 sums whole buckets.
+void check_scaling(const Zero& plan, Diagnostics& refusals) {
+  if (plan.stage == 1 || !plan.reduce_scatter) return;
+  const bool predivides = plan.gradient_predivide_factor != 1;
+  if (!predivides && !plan.prescale_gradients) return;
+  refusals.push_back(
+      refusal("zero-scaled-gradients",
+              std::string(predivides ? "gradient_predivide_factor != 1.0 is" : "pre-scale gradients is") +
+                  " not yet supported with ZeRO-" + std::to_string(plan.stage) + " with reduce scatter enabled",
+              "plans", "leave prescale_gradients and gradient_predivide_factor out, or set reduce_scatter to false"));
+}
+
 /// initialize_optimizer_states (deepspeed/runtime/zero/stage_1_and_2.py, 0.18.3); DeepSpeedCPUAdagrad is none.
 void check_adagrad(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
   const bool made_again = zero_adagrad_start(plan) == AdagradStart::unmoved;
@@ -80,6 +110,11 @@ std::optional<DType> zero_module_dtype(const TrainingSpec& training, const Zero&
   return std::nullopt;
 }
 
+std::optional<DType> zero_dtype(std::optional<ZeroDType> word) {
+  if (!word) return std::nullopt;
+  return *word == ZeroDType::fp16 ? DType::float16 : *word == ZeroDType::bf16 ? DType::bfloat16 : DType::float32;
+}
+
 ZeroLossScale zero_loss_scale(const TrainingSpec& training, const Zero& plan) {
   if (zero_module_dtype(training, plan) != DType::float16) return {};
   const ZeroFp16& fp16 = plan.fp16;
@@ -120,6 +155,9 @@ Diagnostics check_zero(const JobSpec& job, const Zero& plan) {
     refusals.push_back(mismatch("gradient_clipping", exact_number(clipping), "max_grad_norm",
                                 exact_number(job.training.max_grad_norm)));
   check_precision_sections(job.training, plan, refusals);
+  check_bucket(job, plan, refusals);
+  check_accumulation(job, plan, refusals);
+  check_scaling(plan, refusals);
   check_adagrad(job, plan, refusals);
   check_offload(job, plan, refusals);
   if (plan.stage < 3 && plan.allgather_bucket_size % 2 != 0)
@@ -149,13 +187,15 @@ std::optional<Diagnostic> warn_of_own_gradients(const JobSpec& job, const Zero& 
   const auto of_adapter = [&](const AdapterSpec& adapter) {
     return adapter.dtype.value_or(adapter.autocast_adapter_dtype ? DType::float32 : job.dtype);
   };
-  const DType trained = job.adapter ? of_adapter(*job.adapter) : job.dtype;
-  const bool apart = zero.stage == 1 && !zero_module_dtype(job.training, zero) && trained != DType::float32;
-  if (!apart || job.cluster.world_size == 1) return std::nullopt;
+  const auto module = zero_module_dtype(job.training, zero);
+  const DType trained = module.value_or(job.adapter ? of_adapter(*job.adapter) : job.dtype);
+  const DType added_up = zero_dtype(zero.data_types.grad_accum_dtype).value_or(module.value_or(DType::float32));
+  if (zero.stage != 1 || trained == added_up || job.cluster.world_size == 1) return std::nullopt;
   return refusal("zero1-own-gradients",
-                 "without mixed precision DeepSpeed adds gradients of " + std::string(name_of(trained)) +
-                     " up in float32, reduces copies of them, and drops those: each rank steps by its own gradients",
-                 "training.mixed_precision", "set it to bf16, or plan zero2");
+                 "DeepSpeed adds gradients of " + std::string(name_of(trained)) + " up in " +
+                     std::string(name_of(added_up)) +
+                     ", reduces copies of them, and drops those: each rank steps by its own gradients",
+                 "training.mixed_precision", "set it to bf16 without grad_accum_dtype, or plan zero2");
 }
 
 }  // namespace
@@ -176,6 +216,8 @@ Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int6
   options.world_size = job.cluster.world_size;
   options.rank = rank;
   options.module_dtype = zero_module_dtype(job.training, plan);
+  options.communication_data_type = zero_dtype(plan.communication_data_type);
+  options.grad_accum_dtype = zero_dtype(plan.data_types.grad_accum_dtype);
   options.accumulates = job.training.gradient_accumulation_steps > 1;
   options.gradient_clipping = zero_gradient_clipping(job.training, plan);
   options.checks_overflow = options.module_dtype == DType::float16 ||

@@ -14,6 +14,8 @@ namespace qlp {
 
 /// The dtype that DeepSpeed's engine casts the model to: bf16 or fp16, where "auto" is the Trainer's mixed precision.
 std::optional<DType> zero_module_dtype(const TrainingSpec& training, const Zero& plan);
+/// communication_data_type, data_types: none where DeepSpeed takes that of the module.
+std::optional<DType> zero_dtype(std::optional<ZeroDType> word);
 /// gradient_clipping, where "auto" is max_grad_norm.
 double zero_gradient_clipping(const TrainingSpec& training, const Zero& plan);
 /// reduce_bucket_size, where "auto" follows the model (transformers integrations/deepspeed.py).

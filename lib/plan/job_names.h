@@ -149,6 +149,12 @@ inline constexpr std::array<EnumName<OffloadDevice>, 3> kEnumNames<OffloadDevice
     {OffloadDevice::nvme, "nvme"},
 }};
 template <>
+inline constexpr std::array<EnumName<ZeroDType>, 3> kEnumNames<ZeroDType>{{
+    {ZeroDType::fp16, "fp16"},
+    {ZeroDType::bf16, "bf16"},
+    {ZeroDType::fp32, "fp32"},
+}};
+template <>
 inline constexpr std::array<EnumName<Fsdp2Ignored>, 4> kEnumNames<Fsdp2Ignored>{{
     {Fsdp2Ignored::none, "none"},
     {Fsdp2Ignored::quantized, "quantized"},

@@ -48,6 +48,14 @@ struct ZeroFp16 {
   friend bool operator==(const ZeroFp16&, const ZeroFp16&) = default;
 };
 
+/// The words that DeepSpeed has for dtypes.
+enum class ZeroDType : std::uint8_t { fp16, bf16, fp32 };
+
+struct ZeroDataTypes {
+  std::optional<ZeroDType> grad_accum_dtype;  ///< none: that of the model
+  friend bool operator==(const ZeroDataTypes&, const ZeroDataTypes&) = default;
+};
+
 /// Where a value may be absent, that is DeepSpeed's "auto" as transformers fills it in (integrations/deepspeed.py).
 /// Sizes of buckets and thresholds are in elements.
 struct Zero {
@@ -70,6 +78,8 @@ struct Zero {
   std::int64_t stage3_model_persistence_threshold = std::numeric_limits<std::int64_t>::max();
   std::int64_t stage3_module_granularity_threshold = 0;
   bool stage3_gather_16bit_weights_on_model_save = false;
+  bool stage3_use_all_reduce_for_fetch_params = false;
+  bool memory_efficient_linear = true;  ///< with zero.Init
   std::int64_t zero_hpz_partition_size = 1;
   bool zero_quantized_weights = false;
   bool zero_quantized_nontrainable_weights = false;
@@ -80,6 +90,10 @@ struct Zero {
   // Beside zero_optimization.
   bool zero_force_ds_cpu_optimizer = true;
   std::optional<double> gradient_clipping;  ///< auto: training.max_grad_norm
+  std::optional<ZeroDType> communication_data_type;  ///< none: that of the model
+  ZeroDataTypes data_types;
+  bool prescale_gradients = false;
+  double gradient_predivide_factor = 1.0;
   ZeroBf16 bf16;
   ZeroFp16 fp16;
   friend bool operator==(const Zero&, const Zero&) = default;
@@ -88,7 +102,14 @@ struct Zero {
 /// Whether DeepSpeed's file has this option at its root; all others of Zero are in zero_optimization.
 constexpr bool is_at_root(std::string_view option) {
   return option == "zero_force_ds_cpu_optimizer" || option == "gradient_clipping" || option == "bf16" ||
-         option == "fp16";
+         option == "fp16" || option == "communication_data_type" || option == "data_types" ||
+         option == "prescale_gradients" || option == "gradient_predivide_factor";
+}
+
+/// Whether transformers fills this option in where it is "auto", which DeepSpeed itself does not know: there the option
+/// is left out.
+constexpr bool is_filled_in(std::string_view option) {
+  return option != "communication_data_type" && option != "grad_accum_dtype";
 }
 
 inline constexpr std::int64_t kZeroMost = std::numeric_limits<std::int64_t>::max();
@@ -108,6 +129,11 @@ void visit_options(P& offload, Visitor&& visit) {
   visit.option("buffer_count", offload.buffer_count, 0, kZeroMost);
   visit.option("buffer_size", offload.buffer_size, 0, kZeroMost);
   visit.option("max_in_cpu", offload.max_in_cpu, 0, kZeroMost);
+}
+
+template <OptionsOf<ZeroDataTypes> P, class Visitor>
+void visit_options(P& types, Visitor&& visit) {
+  visit.automatic("grad_accum_dtype", types.grad_accum_dtype);
 }
 
 template <OptionsOf<ZeroBf16> P, class Visitor>
@@ -137,7 +163,9 @@ void visit_stage3_options(P& plan, Visitor&& visit) {
   visit.option("stage3_model_persistence_threshold", plan.stage3_model_persistence_threshold, 0, kZeroMost);
   visit.option("stage3_module_granularity_threshold", plan.stage3_module_granularity_threshold, 0, kZeroMost);
   visit.option("stage3_gather_16bit_weights_on_model_save", plan.stage3_gather_16bit_weights_on_model_save);
-  visit.option("zero_hpz_partition_size", plan.zero_hpz_partition_size, 1, kZeroMost);
+  visit.option("stage3_use_all_reduce_for_fetch_params", plan.stage3_use_all_reduce_for_fetch_params);
+  visit.option("memory_efficient_linear", plan.memory_efficient_linear);
+  visit.option("zero_hpz_partition_size", plan.zero_hpz_partition_size, 0, kZeroMost);
   visit.option("zero_quantized_weights", plan.zero_quantized_weights);
   visit.option("zero_quantized_nontrainable_weights", plan.zero_quantized_nontrainable_weights);
   visit.option("zero_quantized_gradients", plan.zero_quantized_gradients);
@@ -162,6 +190,10 @@ void visit_options(P& plan, Visitor&& visit) {
   visit.section("offload_optimizer", plan.offload_optimizer);
   visit.option("zero_force_ds_cpu_optimizer", plan.zero_force_ds_cpu_optimizer);
   visit.automatic("gradient_clipping", plan.gradient_clipping, 0.0, 1e9);
+  visit.automatic("communication_data_type", plan.communication_data_type);
+  visit.section("data_types", plan.data_types);
+  visit.option("prescale_gradients", plan.prescale_gradients);
+  visit.option("gradient_predivide_factor", plan.gradient_predivide_factor, 0.0, 1e9);
   visit.section("bf16", plan.bf16);
   visit.section("fp16", plan.fp16);
 }

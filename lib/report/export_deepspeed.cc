@@ -32,7 +32,7 @@ struct DeepspeedWriter {
   void automatic(std::string_view key, const std::optional<T>& value, Range...) const {
     if (value)
       option(key, *value);
-    else
+    else if (is_filled_in(key))
       of(key)[std::string(key)] = "auto";
   }
   template <class Options>

@@ -56,7 +56,7 @@ void Zero3Runtime::prepare(Context& ctx, CausalLm& model) {
   coordinator_ = std::make_unique<Zero3Coordinator>(model, all, options_);
   hooks_ = std::make_unique<Zero3Hooks>(
       *coordinator_, [this](Context& c, const Module& leaf) { optimizer_->gradients().leave(c, leaf); });
-  hooks_->replaces_linear = below_leaves_.replaces_linear = zero_init;
+  hooks_->replaces_linear = below_leaves_.replaces_linear = zero_init && options_.memory_efficient_linear;
   set_hooks(model, hooks_.get());
   optimizer_ = std::make_unique<Zero3Optimizer>(ctx, groups, *coordinator_, all, options_);
 }

@@ -30,6 +30,8 @@ void Zero3Gather::start(Context& ctx, std::vector<Zero3Param*> params, const Zer
   const Scoped category(ctx.category, Category::gathered_weights);
   if (options.world_size == 1 || gather->params_.size() == 1)
     gather->gather_one(ctx, options);
+  else if (options.fetches_by_all_reduce && !gather->params_.front()->secondary().defined())
+    gather->sum_several(ctx, options);
   else
     gather->gather_several(ctx, options);
 }
@@ -73,6 +75,25 @@ void Zero3Gather::gather_several(Context& ctx, const Zero3Options& options) {
     }
     all_gather(ctx, group, flat_.back(), own);
   }
+}
+
+/// use_all_reduce_for_fetch_params: every rank puts its parts where they belong in zeros, and the parameters lie in the
+/// sum, one right behind the other.
+void Zero3Gather::sum_several(Context& ctx, const Zero3Options& options) {
+  std::int64_t total = 0;
+  for (const Zero3Param* param : params_) total += param->partition_numel() * options.world_size;
+  const Tensor sum = empty(ctx, {total}, params_.front()->dtype(), Op::zeros);
+  fill(ctx, sum, 0);
+  std::int64_t start = 0;
+  for (Zero3Param* param : params_) {
+    const std::int64_t part = param->partition_numel(), at = part * options.rank;
+    const std::int64_t own = std::clamp<std::int64_t>(param->numel() - at, 0, part);
+    if (own > 0) copy_into(ctx, sum.flat(start + at, own), param->partition().flat(0, own));
+    if (param->partition().on_host()) copy_to_device(ctx, bytes_of(Shape{part}, param->dtype()).count());
+    param->show(sum.flat(start, param->numel()));
+    start += param->numel();
+  }
+  all_reduce(ctx, options.group(), sum, ReduceOp::sum);
 }
 
 void Zero3Gather::wait(Context& ctx) {

@@ -24,6 +24,7 @@ class Zero3Gather final : public RefCounted {
   explicit Zero3Gather(std::vector<Zero3Param*> params) : params_(std::move(params)) {}
   void gather_one(Context& ctx, const Zero3Options& options);
   void gather_several(Context& ctx, const Zero3Options& options);
+  void sum_several(Context& ctx, const Zero3Options& options);
 
   /// Where a parameter's parts lie in what several were gathered into: `part` elements, `start` into the row of a rank.
   struct Place {

@@ -13,14 +13,25 @@
 #include "tensor/wait_stream.h"
 
 namespace qlp {
+namespace {
+
+std::vector<Tensor> scaled(Context& ctx, const std::vector<Tensor>& tensors, double factor) {
+  std::vector<Tensor> out;
+  for (const Tensor& tensor : tensors) {
+    out.push_back(empty_like(ctx, tensor, Op::mul));
+    compute(ctx, Unary::mul, out.back(), tensor, factor);
+  }
+  return out;
+}
+
+}  // namespace
 
 Zero3Gradients::Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3Param*>>& groups,
                                const std::vector<Tensor>& masters, const Zero3Options& options)
     : options_(options), parameter_dtype_(groups.front().front()->dtype()), norms_(groups.size()) {
-  const DType dtype = options.gradient_dtype();
   if (options.contiguous_gradients) {
     const Scoped category(ctx.category, Category::communication_buffers);
-    bucket_ = empty(ctx, {options.reduce_bucket_size}, dtype, Op::empty);
+    bucket_ = empty(ctx, {options.reduce_bucket_size}, options.reduced_dtype(), Op::empty);
   }
   std::int64_t numel = 0;
   for (const auto& group : groups)
@@ -28,7 +39,7 @@ Zero3Gradients::Zero3Gradients(Context& ctx, const std::vector<std::vector<Zero3
   {
     const Scoped category(ctx.category, Category::gradients);
     const Scoped place(ctx.place, options.gradient_place());
-    flat_ = empty(ctx, {numel}, dtype, Op::zeros);
+    flat_ = empty(ctx, {numel}, options.gradient_dtype(), Op::zeros);
     fill(ctx, flat_, 0);
   }
   std::int64_t start = 0;
@@ -83,8 +94,9 @@ void Zero3Gradients::reduce(Context& ctx) {
   if (in_bucket_.empty()) return;
   wait_stream(ctx, options_.reduce_stream(), ctx.stream);
   const Scoped stream(ctx.stream, options_.reduce_stream());
-  std::sort(in_bucket_.begin(), in_bucket_.end(), [](auto* a, auto* b) { return a->id() < b->id(); });
-  const std::vector<Tensor> reduced = reduce_scatter(ctx);
+  const bool as_a_whole = !options_.reduce_scatter && bucket_.defined() && bucket_numel_ <= options_.reduce_bucket_size;
+  if (!as_a_whole) std::sort(in_bucket_.begin(), in_bucket_.end(), [](auto* a, auto* b) { return a->id() < b->id(); });
+  const std::vector<Tensor> reduced = as_a_whole ? all_reduce_bucket(ctx) : reduce_scatter(ctx);
   Tensor on_device;  // the name of the loop in Python outlives its turn
   for (std::size_t i = 0; i < in_bucket_.size(); ++i) {
     Zero3Param& param = *in_bucket_[i];
@@ -106,10 +118,12 @@ void Zero3Gradients::reduce(Context& ctx) {
 std::vector<Tensor> Zero3Gradients::reduce_scatter(Context& ctx) const {
   const Scoped category(ctx.category, Category::communication_buffers);
   const std::int64_t world = options_.world_size;
-  const DType dtype = options_.gradient_dtype();
   std::vector<Tensor> whole, own;
   for (const Zero3Param* param : in_bucket_)
-    whole.push_back(cast(ctx, grad_of(param->tensor()), dtype).view({param->numel()}));
+    whole.push_back(cast(ctx, grad_of(param->tensor()), options_.reduced_dtype()).view({param->numel()}));
+  const double divisor = options_.gradient_predivide_factor;
+  const bool divides = !options_.prescale_gradients && divisor != 1;
+  if (divides) whole = scaled(ctx, whole, 1 / divisor);
   if (in_bucket_.size() == 1 && in_bucket_.front()->numel() % world == 0) {
     const std::int64_t part = in_bucket_.front()->numel() / world;
     own.push_back(whole.front().flat(options_.rank * part, part));
@@ -117,8 +131,38 @@ std::vector<Tensor> Zero3Gradients::reduce_scatter(Context& ctx) const {
   } else {
     own = scatter_joined(ctx, whole);
   }
+  if (divides && divisor != static_cast<double>(world)) own = scaled(ctx, own, divisor);
   std::vector<Tensor> parts;
   for (const Tensor& part : own) parts.push_back(cast(ctx, part, parameter_dtype_));
+  return parts;
+}
+
+/// __avg_scatter_contiguous_grads: the bucket is summed as it lies, multiplied into a copy, and cut.
+std::vector<Tensor> Zero3Gradients::all_reduce_bucket(Context& ctx) const {
+  const Scoped category(ctx.category, Category::communication_buffers);
+  const std::int64_t world = options_.world_size;
+  const double divisor = options_.gradient_predivide_factor;
+  Tensor sum = bucket_.flat(0, bucket_numel_);
+  if (!options_.prescale_gradients && divisor != 1) compute(ctx, Unary::mul, sum, sum, 1 / divisor);
+  all_reduce(ctx, options_.group(), sum, ReduceOp::average);
+  if (!options_.prescale_gradients && divisor != static_cast<double>(world))
+    sum = scaled(ctx, {sum}, divisor).front();
+  sum = cast(ctx, sum, parameter_dtype_);
+  std::vector<Tensor> parts;
+  std::int64_t start = 0;
+  for (const Zero3Param* param : in_bucket_) {
+    const std::int64_t part = param->partition_numel();
+    const std::int64_t at = std::min(options_.rank * part, param->numel());
+    const std::int64_t filled = std::min(part, param->numel() - at);
+    parts.push_back(sum.flat(start + at, filled));
+    if (filled < part) {
+      const Tensor padded = empty(ctx, {part}, options_.reduced_dtype(), Op::zeros);
+      fill(ctx, padded, 0);
+      if (filled > 0) copy_into(ctx, padded.flat(0, filled), parts.back());
+      parts.back() = padded;
+    }
+    start += param->numel();
+  }
   return parts;
 }
 
@@ -133,7 +177,7 @@ std::vector<Tensor> Zero3Gradients::scatter_joined(Context& ctx, const std::vect
       if (filled < part) padding.push_back(empty(ctx, {part - filled}, gradient.dtype(), Op::empty));
       total += part;
     }
-  const Tensor flat = empty(ctx, {total}, options_.gradient_dtype(), Op::cat);
+  const Tensor flat = empty(ctx, {total}, options_.reduced_dtype(), Op::cat);
   const std::int64_t row = total / world;
   if (ctx.kernels(flat)) {
     fill(ctx, flat, 0);

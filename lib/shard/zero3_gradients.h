@@ -44,6 +44,7 @@ class Zero3Gradients {
   void ready(Context& ctx, Zero3Param& param);
   void reduce(Context& ctx);
   std::vector<Tensor> reduce_scatter(Context& ctx) const;
+  std::vector<Tensor> all_reduce_bucket(Context& ctx) const;
   std::vector<Tensor> scatter_joined(Context& ctx, const std::vector<Tensor>& whole) const;
   void keep_part(Context& ctx, const Zero3Param& param, const Tensor& part);
   void offload_part(Context& ctx, const Zero3Param& param, Tensor& on_device);

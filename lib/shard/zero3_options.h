@@ -18,8 +18,11 @@ struct Zero3Options {
   std::int64_t rank = 0;
   /// The engine casts the module to it (bf16 enabled); none: parameters stay as they are.
   std::optional<DType> module_dtype;
-  /// In which gradients are reduced and added up (engine.py, communication_data_type, get_data_types).
-  DType gradient_dtype() const { return module_dtype.value_or(DType::float32); }
+  /// In which gradients are reduced and in which they are added up, where it is not that of the module (engine.py,
+  /// communication_data_type, get_data_types).
+  std::optional<DType> communication_data_type, grad_accum_dtype;
+  DType reduced_dtype() const { return communication_data_type.value_or(module_dtype.value_or(DType::float32)); }
+  DType gradient_dtype() const { return grad_accum_dtype.value_or(module_dtype.value_or(DType::float32)); }
   ZeroLossScale loss_scale;  ///< that the first step has
   bool checks_overflow() const { return module_dtype == DType::float16; }
   double gradient_clipping = 1;  ///< the most that the norm may be; 0: any
@@ -30,6 +33,10 @@ struct Zero3Options {
   bool keeps_first_frequencies = false;
 
   std::int64_t reduce_bucket_size = 500'000'000;
+  /// Else the bucket is summed as a whole.
+  bool reduce_scatter = true;
+  bool prescale_gradients = false;
+  double gradient_predivide_factor = 1;
   std::int64_t prefetch_bucket_size = 50'000'000;
   std::int64_t max_live_parameters = 1'000'000'000;
   std::int64_t max_reuse_distance = 1'000'000'000;
@@ -37,6 +44,9 @@ struct Zero3Options {
   std::int64_t model_persistence_threshold = std::numeric_limits<std::int64_t>::max();
   std::int64_t sub_group_size = 1'000'000'000;
   bool contiguous_gradients = true;
+  /// Several parameters are fetched by a sum of what each rank has of them.
+  bool fetches_by_all_reduce = false;
+  bool memory_efficient_linear = true;  ///< with zero.Init
   /// Gathers and reductions have streams of their own.
   bool overlap_comm = true;
   bool offload_param = false;                     ///< parts of parameters live on the host

@@ -14,7 +14,7 @@ namespace qlp {
 
 ZeroGradients::ZeroGradients(Context& ctx, std::vector<std::unique_ptr<ZeroGroup>>& groups, const ZeroOptions& options)
     : options_(options), groups_(groups), dtype_(groups.front()->tensor(0).dtype()) {
-  accumulates_apart_ = dtype_ != options_.reduced_dtype() && !options_.partition_gradients;
+  accumulates_apart_ = dtype_ != options_.gradient_dtype() && !options_.partition_gradients;
   std::int64_t largest = 0;
   for (const auto& group : groups_)
     for (std::size_t i = 0; i < group->parameters().size(); ++i) {
@@ -52,8 +52,8 @@ void ZeroGradients::accumulate_apart(Context& ctx, Entry& entry) const {
   const Tensor grad = grad_of(tensor(entry));
   if (!grad.defined()) return;
   const Scoped category(ctx.category, Category::gradients);
-  const bool casts = grad.dtype() != options_.reduced_dtype();
-  const Tensor wide = casts ? empty_like(ctx, grad, options_.reduced_dtype(), Op::to_copy) : grad;
+  const bool casts = grad.dtype() != options_.gradient_dtype();
+  const Tensor wide = casts ? empty_like(ctx, grad, options_.gradient_dtype(), Op::to_copy) : grad;
   if (casts) copy_into(ctx, wide, grad);
   if (entry.accumulated.defined())
     compute(ctx, Binary::add, entry.accumulated, entry.accumulated, wide);
@@ -319,7 +319,7 @@ void ZeroGradients::collect(Context& ctx, ZeroGroup& group) {
   for (const Entry& entry : entries_) {
     if (entry.group != &group || !mine(entry)) continue;
     const Tensor grad = kept_gradient(entry);
-    grads.push_back(grad.defined() ? grad : empty_like(ctx, tensor(entry), options_.reduced_dtype(), Op::zeros));
+    grads.push_back(grad.defined() ? grad : empty_like(ctx, tensor(entry), options_.gradient_dtype(), Op::zeros));
     if (!grad.defined()) fill(ctx, grads.back(), 0);
   }
   if (group.accumulated.empty())
@@ -339,7 +339,7 @@ void ZeroGradients::collect(Context& ctx, ZeroGroup& group) {
   }
   group.accumulated.clear();
   if (missing > 0) {
-    group.averaged.push_back(empty(ctx, {missing}, options_.reduced_dtype(), Op::zeros));
+    group.averaged.push_back(empty(ctx, {missing}, options_.gradient_dtype(), Op::zeros));
     fill(ctx, group.averaged.back(), 0);
   }
 }

@@ -37,8 +37,11 @@ struct ZeroOptions {
   /// Collectives run on a stream of NCCL, on which their tensors are recorded (torch before 2.8).
   bool records_collectives = false;
 
-  /// gradient_accumulation_dtype and communication_data_type (engine.py, get_data_types, communication_data_type).
-  DType reduced_dtype() const { return module_dtype.value_or(DType::float32); }
+  /// In which gradients are reduced and in which they are added up, where it is not that of the module (engine.py,
+  /// communication_data_type, get_data_types).
+  std::optional<DType> communication_data_type, grad_accum_dtype;
+  DType reduced_dtype() const { return communication_data_type.value_or(module_dtype.value_or(DType::float32)); }
+  DType gradient_dtype() const { return grad_accum_dtype.value_or(module_dtype.value_or(DType::float32)); }
 };
 
 /// The streams beside that of the computation: DeepSpeed's for reductions that overlap, and NCCL's.

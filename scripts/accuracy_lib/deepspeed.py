@@ -1,11 +1,18 @@
 """The DeepSpeed part of an oracle case: `ds`, a DeepSpeed JSON file, as the options of a zero plan."""
 
-# What the job says elsewhere, or what changes no memory.
+# What the job says elsewhere.
 BATCH = {"train_micro_batch_size_per_gpu": "mb", "gradient_accumulation_steps": "ga"}
-NEUTRAL = {"train_batch_size", "steps_per_print", "wall_clock_breakdown", "zero_allow_untested_optimizer"}
-SECTIONS = {"bf16", "fp16"}
-KEPT = {"gradient_clipping", "zero_force_ds_cpu_optimizer"} | SECTIONS
-NEUTRAL_ZERO = {"stage", "ignore_unused_parameters", "load_from_fp32_weights"}
+# What changes no memory (lib/config/deepspeed_keys.h).
+NEUTRAL = {"train_batch_size", "steps_per_print", "wall_clock_breakdown", "memory_breakdown", "zero_allow_untested_optimizer",
+           "scheduler", "dump_state", "comms_logger", "flops_profiler", "tensorboard", "wandb", "csv_monitor", "comet", "autotuning",
+           "checkpoint", "aio", "activation_checkpointing", "elasticity", "seq_parallel_communication_data_type", "timers",
+           "dataloader_drop_last", "curriculum_learning"}
+NEUTRAL_ZERO = {"stage", "ignore_unused_parameters", "load_from_fp32_weights", "elastic_checkpoint", "override_module_apply",
+                "log_trace_cache_warnings", "pipeline_loading_checkpoint", "mics_hierarchical_params_gather", "leaf_module"}
+STAGE3 = {"sub_group_size", "offload_param", "zero_hpz_partition_size", "memory_efficient_linear", "zero_quantized_weights",
+          "zero_quantized_nontrainable_weights", "zero_quantized_gradients"}
+STAGES12 = {"allgather_partitions", "allgather_bucket_size", "use_multi_rank_bucket_allreduce", "round_robin_gradients"}
+NEUTRAL_OFFLOAD = {"fast_init", "pipeline_read", "pipeline_write"}
 NEUTRAL_FP16 = {"loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale", "auto_cast",
                 "consecutive_hysteresis"}
 
@@ -18,15 +25,21 @@ def plan_of(case, unexpressed):
     for key, own in BATCH.items():
         if ds.get(key, case[own]) not in (case[own], "auto"):
             raise unexpressed(f"{key} that differs from the Trainer's")
-    options = {k: number(v) for k, v in zero.items() if k not in NEUTRAL_ZERO}
-    for key, value in ds.items():
-        if key in KEPT:
-            options[key] = value
-        elif key not in BATCH and key not in NEUTRAL and key != "zero_optimization":
-            raise unexpressed(f"ds.{key}")
+    stage = zero.get("stage", 0)
+    options = {k: number(v) for k, v in zero.items() if v is not None and not neutral_in_zero(k, stage)}
+    options |= {k: v for k, v in ds.items() if k not in BATCH and k not in NEUTRAL and k != "zero_optimization"}
+    for section in ("offload_optimizer", "offload_param"):
+        if section in options:
+            options[section] = {k: number(v) for k, v in options[section].items() if k not in NEUTRAL_OFFLOAD}
     if "fp16" in options:
         options["fp16"] = {k: v for k, v in options["fp16"].items() if k not in NEUTRAL_FP16}
-    return f"zero{zero.get('stage', 0)}", options, "gradient_clipping" in ds
+    return f"zero{stage}", options, "gradient_clipping" in ds
+
+
+def neutral_in_zero(key, stage):
+    """Also what another stage reads alone."""
+    other = key in STAGES12 if stage == 3 else key in STAGE3 or key.startswith("stage3_")
+    return key in NEUTRAL_ZERO or other
 
 
 def number(value):

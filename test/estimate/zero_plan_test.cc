@@ -66,6 +66,25 @@ TEST_CASE("estimate/zero_plan: values that differ from the Trainer's are refused
   CHECK(refused(kLora, Zero{.fp16 = {.enabled = true}}) == "deepspeed-mismatch");
 }
 
+TEST_CASE("estimate/zero_plan: gradients are scaled beside reduce-scatter in stage 1 alone") {
+  for (const int stage : {1, 2, 3}) {
+    const std::string code = stage == 1 ? "" : "zero-scaled-gradients";
+    CHECK(refused(kLora, Zero{.stage = stage, .prescale_gradients = true}) == code);
+    CHECK(refused(kLora, Zero{.stage = stage, .gradient_predivide_factor = 2}) == code);
+    CHECK(refused(kLora, Zero{.stage = stage, .reduce_scatter = false, .gradient_predivide_factor = 2}) == "");
+  }
+}
+
+TEST_CASE("estimate/zero_plan: a bucket of nothing stops DeepSpeed, gradients added up in float32 make another optimizer") {
+  CHECK(refused(kLora, Zero{.reduce_bucket_size = 0}) == "zero-empty-bucket");
+  Zero plan{.stage = 1, .data_types = {ZeroDType::fp32}};
+  CHECK(refused(kLora, plan) == "zero1-bf16-optimizer");
+  plan.offload_optimizer.device = OffloadDevice::cpu;
+  CHECK(refused(kLora, plan) == "");
+  plan.stage = 2, plan.offload_optimizer = {};
+  CHECK(refused(kLora, plan) == "");
+}
+
 TEST_CASE("estimate/zero_plan: a warning where the engine casts 4-bit weights in floating storage") {
   for (const DType storage : {DType::uint8, DType::bfloat16})
     CHECK(zero_warnings(small_qlora_job(small_model(Family::llama), storage), Zero{}).empty());

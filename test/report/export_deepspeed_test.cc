@@ -17,6 +17,10 @@ TEST_CASE("report/export_deepspeed: what transformers fills in is auto, all else
   CHECK(json["gradient_clipping"] == "auto");
   CHECK(json["train_micro_batch_size_per_gpu"] == "auto");
   CHECK(json["bf16"]["enabled"] == "auto");
+  CHECK_FALSE(json.contains("communication_data_type"));  // in which DeepSpeed knows no auto
+  NamedPlan plan = *find_plan("zero2");
+  std::get<Zero>(plan.plan).communication_data_type = ZeroDType::fp32;
+  CHECK(nlohmann::json::parse(*deepspeed_config(plan))["communication_data_type"] == "fp32");
 }
 
 TEST_CASE("report/export_deepspeed: only ZeRO plans have such a file") {
