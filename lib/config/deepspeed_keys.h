@@ -39,7 +39,7 @@ inline constexpr std::array<std::string_view, 26> kDeepspeedSaidElsewhere{
     "zero_optimization"};
 
 /// Of zero_optimization and the sections in it.
-inline constexpr std::array<std::string_view, 20> kZeroWithoutMemory{
+inline constexpr std::array<std::string_view, 21> kZeroWithoutMemory{
     "ignore_unused_parameters",
     "round_robin_gradients",
     "auto_cast",
@@ -59,6 +59,7 @@ inline constexpr std::array<std::string_view, 20> kZeroWithoutMemory{
     "allgather_bucket_size",
     "use_multi_rank_bucket_allreduce",
     "stage",
+    "immediate_grad_update",  // of DeepSpeed's BF16_Optimizer alone
     "leaf_module"};
 
 /// Stage 3's, which the others do not read.
@@ -92,15 +93,13 @@ inline constexpr std::array<NotSupported, 8> kDeepspeedNotPlanned{{
 }};
 
 /// Not planned in zero_optimization and its sections, unless they are off.
-inline constexpr std::array<NotSupported, 9> kZeroNotPlanned{{
+inline constexpr std::array<NotSupported, 7> kZeroNotPlanned{{
     {"mics_shard_size", "MiCS is not planned"},
     {"zenflow", "ZenFlow is not planned"},
     {"super_offload", "SuperOffload is not planned"},
     {"cpu_offload", "it is of old: offload_optimizer: {device: cpu} says it"},
     {"cpu_offload_param", "it is of old: offload_param: {device: cpu} says it"},
     {"cpu_offload_use_pin_memory", "it is of old: pin_memory in offload_optimizer says it"},
-    {"bf16_master_weights_and_grads", "master weights in float32 are planned, DeepSpeed's default"},
-    {"bf16_optimizer_states", "optimizer states in float32 are planned, DeepSpeed's default"},
     {"fp16_master_weights_and_grads", "master weights in float32 are planned, DeepSpeed's default"},
 }};
 

@@ -76,11 +76,6 @@ inline constexpr std::array<NotSupported, 1> kNotPlanned<ZeroOffloadParam>{{
     {"nvme_path", "offload to NVMe is not planned"},
 }};
 template <>
-inline constexpr std::array<NotSupported, 2> kNotPlanned<ZeroBf16>{{
-    {"bf16_master_weights_and_grads", "master weights in float32 are planned, DeepSpeed's default"},
-    {"bf16_optimizer_states", "optimizer states in float32 are planned, DeepSpeed's default"},
-}};
-template <>
 inline constexpr std::array<NotSupported, 1> kNotPlanned<ZeroFp16>{{
     {"fp16_master_weights_and_grads", "master weights in float32 are planned, DeepSpeed's default"},
 }};

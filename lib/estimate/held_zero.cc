@@ -10,12 +10,13 @@ namespace qlp {
 namespace {
 
 /// ZeRO-1 and 2: the engine casts every floating weight; the trained ones lie in flat buffers, one for each of the
-/// optimizer's groups, of which a rank updates its part in float32.
+/// optimizer's groups, of which a rank updates its part, as a rule in float32.
 class FlatGroups {
  public:
   FlatGroups(const JobSpec& job, const Zero& plan, const StackProfile& stack)
       : job_(job), stack_(stack), dtype_(zero_module_dtype(job.training, plan)) {
     offloads_ = plan.offload_optimizer.device != OffloadDevice::none;
+    master_ = zero_master_dtype(plan);
   }
   const std::optional<DType>& buffer_dtype() const { return dtype_; }
 
@@ -58,14 +59,15 @@ class FlatGroups {
     const std::int64_t part = numel / job_.cluster.world_size;
     of(held, category_of(group.front())) += bytes_of(numel, dtype);
     if (offloads_) return;
-    of(held, Category::optimizer_state) += bytes_of(part, DType::float32);
-    held.trained.push_back({.rows = part, .dtype = DType::float32});
+    of(held, Category::optimizer_state) += bytes_of(part, master_);
+    held.trained.push_back({.rows = part, .dtype = master_});
   }
 
   const JobSpec& job_;
   const StackProfile& stack_;
   std::optional<DType> dtype_;
   bool offloads_ = false;
+  DType master_ = DType::float32;
 };
 
 /// ZeRO-3: every weight in equal flat parts, those of trained ones with float32 master weights by sub groups. Small
@@ -76,6 +78,7 @@ class Parts {
 
   void add(const Weights& weights, Held& held) const {
     Weights persistent, groups[2];
+    std::int64_t whole = 0;
     for (ListedWeight weight : weights) {
       if (options_.module_dtype && is_floating(weight.dtype)) weight.dtype = *options_.module_dtype;
       if (!options_.offload_param && !weight.trained)
@@ -84,7 +87,9 @@ class Parts {
         of(held, category_of(weight)) +=
             bytes_of(part(weight) * options_.world_size / options_.secondary_ranks, weight.dtype);
       if (in_eight_bits(weight)) of(held, category_of(weight)) += bytes_of(weight.stored(), weight.dtype);
-      if (weight.stored() <= options_.param_persistence_threshold) persistent.push_back(weight);
+      if (weight.stored() <= options_.param_persistence_threshold &&
+          weight.stored() <= options_.model_persistence_threshold - whole)
+        whole += weight.stored(), persistent.push_back(weight);
       if (weight.trained) groups[weight.has_weight_decay(options_.norms_decay) ? 0 : 1].push_back(weight);
     }
     add_persistent(persistent, held);
@@ -124,8 +129,8 @@ class Parts {
       sub_group += part(group[i]);
       of(held, Category::gradients) += bytes_of(part(group[i]), options_.gradient_dtype());
       if (sub_group < options_.sub_group_size && i + 1 < group.size()) continue;
-      of(held, Category::optimizer_state) += bytes_of(sub_group, DType::float32);
-      held.trained.push_back({.rows = std::exchange(sub_group, 0), .dtype = DType::float32});
+      of(held, Category::optimizer_state) += bytes_of(sub_group, options_.master_dtype);
+      held.trained.push_back({.rows = std::exchange(sub_group, 0), .dtype = options_.master_dtype});
     }
   }
 

@@ -152,6 +152,7 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
   options.module_dtype = zero_module_dtype(job.training, plan);
   options.communication_data_type = zero_dtype(plan.communication_data_type);
   options.grad_accum_dtype = zero_dtype(plan.data_types.grad_accum_dtype);
+  options.master_dtype = zero_master_dtype(plan);
   options.reduce_scatter = plan.reduce_scatter;
   options.prescale_gradients = plan.prescale_gradients;
   options.gradient_predivide_factor = plan.gradient_predivide_factor;

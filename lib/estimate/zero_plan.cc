@@ -46,10 +46,27 @@ void check_accumulation(const JobSpec& job, const Zero& plan, Diagnostics& refus
   const bool in_float32 = plan.data_types.grad_accum_dtype == ZeroDType::fp32;
   const bool in_bfloat16 = zero_module_dtype(job.training, plan) == DType::bfloat16;
   if (plan.stage != 1 || !in_float32 || !in_bfloat16 || plan.offload_optimizer.device != OffloadDevice::none) return;
-  refusals.push_back(refusal("zero1-bf16-optimizer",
-                             "to add gradients of bfloat16 up in float32, DeepSpeed takes its BF16_Optimizer in the place "
-                             "of ZeRO-1's, which is not worked out yet",
-                             "plans.zero1.data_types.grad_accum_dtype", "leave it out, or plan zero2"));
+  refusals.push_back(
+      refusal("zero1-bf16-optimizer",
+              "to add gradients of bfloat16 up in float32, DeepSpeed takes its BF16_Optimizer in the place "
+              "of ZeRO-1's, which is not worked out yet",
+              "plans.zero1.data_types.grad_accum_dtype", "leave it out, or plan zero2"));
+}
+
+/// _configure_master_weights (base_optimizer.py)
+void check_masters(const Zero& plan, Diagnostics& refusals) {
+  const ZeroBf16& bf16 = plan.bf16;
+  const auto refuse = [&](std::string message, std::string hint) {
+    refusals.push_back(refusal("zero-bf16-masters", std::move(message), "plans", std::move(hint)));
+  };
+  if (bf16.bf16_optimizer_states && !bf16.bf16_master_weights_and_grads)
+    refuse("bf16_optimizer_states requires bf16_master_weights_and_gradients.", "set that too, or leave both out");
+  if (!bf16.bf16_master_weights_and_grads) return;
+  if (plan.offload_optimizer.device != OffloadDevice::none)
+    refuse("what master weights in bfloat16 take on the host is not worked out yet", "leave offload_optimizer out");
+  else if (!bf16.bf16_optimizer_states)
+    refuse("Master weights feature requires ZeRO-" + std::to_string(plan.stage) + " Offload with DeepSpeedCPUAdam.",
+           "set bf16_optimizer_states too, or leave bf16_master_weights_and_grads out");
 }
 
 /// What reduce-scatter takes (stage_1_and_2.py and stage3.py, where the optimizer is made). Stage 1 sums whole buckets.
@@ -115,6 +132,10 @@ std::optional<DType> zero_dtype(std::optional<ZeroDType> word) {
   return *word == ZeroDType::fp16 ? DType::float16 : *word == ZeroDType::bf16 ? DType::bfloat16 : DType::float32;
 }
 
+DType zero_master_dtype(const Zero& plan) {
+  return plan.bf16.bf16_master_weights_and_grads ? DType::bfloat16 : DType::float32;
+}
+
 ZeroLossScale zero_loss_scale(const TrainingSpec& training, const Zero& plan) {
   if (zero_module_dtype(training, plan) != DType::float16) return {};
   const ZeroFp16& fp16 = plan.fp16;
@@ -157,6 +178,7 @@ Diagnostics check_zero(const JobSpec& job, const Zero& plan) {
   check_precision_sections(job.training, plan, refusals);
   check_bucket(job, plan, refusals);
   check_accumulation(job, plan, refusals);
+  check_masters(plan, refusals);
   check_scaling(plan, refusals);
   check_adagrad(job, plan, refusals);
   check_offload(job, plan, refusals);
@@ -218,6 +240,7 @@ Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int6
   options.module_dtype = zero_module_dtype(job.training, plan);
   options.communication_data_type = zero_dtype(plan.communication_data_type);
   options.grad_accum_dtype = zero_dtype(plan.data_types.grad_accum_dtype);
+  options.master_dtype = zero_master_dtype(plan);
   options.accumulates = job.training.gradient_accumulation_steps > 1;
   options.gradient_clipping = zero_gradient_clipping(job.training, plan);
   options.checks_overflow = options.module_dtype == DType::float16 ||

@@ -16,6 +16,8 @@ namespace qlp {
 std::optional<DType> zero_module_dtype(const TrainingSpec& training, const Zero& plan);
 /// communication_data_type, data_types: none where DeepSpeed takes that of the module.
 std::optional<DType> zero_dtype(std::optional<ZeroDType> word);
+/// Of master weights, by bf16_master_weights_and_grads.
+DType zero_master_dtype(const Zero& plan);
 /// gradient_clipping, where "auto" is max_grad_norm.
 double zero_gradient_clipping(const TrainingSpec& training, const Zero& plan);
 /// reduce_bucket_size, where "auto" follows the model (transformers integrations/deepspeed.py).

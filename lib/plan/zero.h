@@ -35,6 +35,8 @@ struct ZeroOffloadParam {
 struct ZeroBf16 {
   std::optional<bool> enabled;
   bool check_grad_overflow = false;
+  bool bf16_master_weights_and_grads = false;
+  bool bf16_optimizer_states = false;
   friend bool operator==(const ZeroBf16&, const ZeroBf16&) = default;
 };
 struct ZeroFp16 {
@@ -89,7 +91,7 @@ struct Zero {
   ZeroOffloadOptimizer offload_optimizer;
   // Beside zero_optimization.
   bool zero_force_ds_cpu_optimizer = true;
-  std::optional<double> gradient_clipping;  ///< auto: training.max_grad_norm
+  std::optional<double> gradient_clipping;           ///< auto: training.max_grad_norm
   std::optional<ZeroDType> communication_data_type;  ///< none: that of the model
   ZeroDataTypes data_types;
   bool prescale_gradients = false;
@@ -140,6 +142,8 @@ template <OptionsOf<ZeroBf16> P, class Visitor>
 void visit_options(P& bf16, Visitor&& visit) {
   visit.automatic("enabled", bf16.enabled);
   visit.option("check_grad_overflow", bf16.check_grad_overflow);
+  visit.option("bf16_master_weights_and_grads", bf16.bf16_master_weights_and_grads);
+  visit.option("bf16_optimizer_states", bf16.bf16_optimizer_states);
 }
 
 template <OptionsOf<ZeroFp16> P, class Visitor>

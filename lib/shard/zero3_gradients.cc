@@ -145,8 +145,7 @@ std::vector<Tensor> Zero3Gradients::all_reduce_bucket(Context& ctx) const {
   Tensor sum = bucket_.flat(0, bucket_numel_);
   if (!options_.prescale_gradients && divisor != 1) compute(ctx, Unary::mul, sum, sum, 1 / divisor);
   all_reduce(ctx, options_.group(), sum, ReduceOp::average);
-  if (!options_.prescale_gradients && divisor != static_cast<double>(world))
-    sum = scaled(ctx, {sum}, divisor).front();
+  if (!options_.prescale_gradients && divisor != static_cast<double>(world)) sum = scaled(ctx, {sum}, divisor).front();
   sum = cast(ctx, sum, parameter_dtype_);
   std::vector<Tensor> parts;
   std::int64_t start = 0;

@@ -143,13 +143,13 @@ void Zero3Optimizer::flatten_partitions(Context& ctx, const std::vector<std::vec
 void Zero3Optimizer::make_masters(Context& ctx) {
   const Scoped category(ctx.category, Category::optimizer_state);
   const Scoped place(ctx.place, options_.master_place());
-  const bool converts = dtype_ != DType::float32 || options_.offload_param != options_.offload_optimizer;
+  const bool converts = dtype_ != options_.master_dtype || options_.offload_param != options_.offload_optimizer;
   Tensor converted;
   for (const auto& group : groups_) {
     const Shape part{partition_numel(group)};
     move(ctx, part, options_.offload_param, options_.offload_optimizer);
-    if (converts) converted = empty(ctx, part, DType::float32, Op::to_copy);
-    masters_.push_back(empty(ctx, part, DType::float32, Op::clone));
+    if (converts) converted = empty(ctx, part, options_.master_dtype, Op::to_copy);
+    masters_.push_back(empty(ctx, part, options_.master_dtype, Op::clone));
     copy_partitions(ctx, masters_.back(), {group});
     set_requires_grad(masters_.back(), true);
   }
@@ -162,10 +162,10 @@ void Zero3Optimizer::init_gradients(Context& ctx) {
   for (const auto& group : groups_) largest = std::max(largest, partition_numel(group));
   const Scoped category(ctx.category, Category::gradients);
   const Scoped place(ctx.place, options_.gradient_place());
-  const Tensor buffer = empty(ctx, {largest}, DType::float32, Op::zeros);
+  const Tensor buffer = empty(ctx, {largest}, options_.master_dtype, Op::zeros);
   if (!options_.offload_optimizer) return;
   for (const Tensor& master : masters_) {
-    host_gradients_.push_back(empty(ctx, master.shape(), DType::float32, Op::zeros));
+    host_gradients_.push_back(empty(ctx, master.shape(), options_.master_dtype, Op::zeros));
     fill(ctx, host_gradients_.back(), 0);
   }
 }
@@ -235,8 +235,8 @@ void Zero3Optimizer::prepare_gradient(Context& ctx, std::size_t group) {
       start += piece.numel();
     }
   }
-  if (flat.dtype() != DType::float32) {
-    const Tensor wide = empty(ctx, part, DType::float32, Op::to_copy);
+  if (flat.dtype() != options_.master_dtype) {
+    const Tensor wide = empty(ctx, part, options_.master_dtype, Op::to_copy);
     copy_into(ctx, wide, flat);
     flat = wide;
   }

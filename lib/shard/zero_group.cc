@@ -96,7 +96,7 @@ Tensor ZeroGroup::partition(std::int64_t rank) const {
   return flat_.flat(rank * layout_.partition_size(), layout_.partition_size());
 }
 
-/// A clone of this rank's partition, in float32; with offload it goes to the host, and is cast there.
+/// A clone of this rank's partition, as a rule in float32; with offload it goes to the host, and is cast there.
 void ZeroGroup::make_master(Context& ctx, const ZeroOptions& options) {
   const Scoped category(ctx.category, Category::optimizer_state);
   const Shape shape{layout_.partition_size()};
@@ -104,10 +104,11 @@ void ZeroGroup::make_master(Context& ctx, const ZeroOptions& options) {
   copy_into(ctx, clone, partition(options.rank));
   if (options.offload_optimizer) {
     copy_to_host(ctx, bytes_of(shape, flat_.dtype()).count());
-    master_ = offloaded(ctx, layout_.partition_size(), DType::float32, options);
+    master_ = offloaded(ctx, layout_.partition_size(), options.master_dtype, options);
     host_copy_ = offloaded(ctx, layout_.partition_size(), flat_.dtype(), options);
   } else {
-    master_ = clone.dtype() == DType::float32 ? clone : empty(ctx, shape, DType::float32, Op::to_copy);
+    const bool casts = clone.dtype() != options.master_dtype;
+    master_ = casts ? empty(ctx, shape, options.master_dtype, Op::to_copy) : clone;
   }
   if (!master_.is(clone)) copy_into(ctx, master_, clone);
   set_requires_grad(master_, true);

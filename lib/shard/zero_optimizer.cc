@@ -136,7 +136,7 @@ void ZeroOptimizer::update(Context& ctx, std::size_t index, const ScaledNorm& no
     copy_to_device(ctx, bytes_of(Shape{group.layout().partition_size()}, group.flat().dtype()).count());
 }
 
-/// The gradients of the partition side by side, in float32. One alone is only viewed.
+/// The gradients of the partition side by side, in the dtype of its master weights. One alone is only viewed.
 Tensor ZeroOptimizer::join_gradients(Context& ctx, ZeroGroup& group) const {
   const Scoped category(ctx.category, Category::gradients);
   const Shape shape{group.layout().partition_size()};
@@ -152,8 +152,8 @@ Tensor ZeroOptimizer::join_gradients(Context& ctx, ZeroGroup& group) const {
       start += grad.numel();
     }
   }
-  if (dtype == DType::float32) return joined;
-  Tensor wide = empty(ctx, shape, DType::float32, Op::to_copy);
+  if (dtype == options_.master_dtype) return joined;
+  Tensor wide = empty(ctx, shape, options_.master_dtype, Op::to_copy);
   copy_into(ctx, wide, joined);
   return wide;
 }

@@ -40,6 +40,7 @@ struct ZeroOptions {
   /// In which gradients are reduced and in which they are added up, where it is not that of the module (engine.py,
   /// communication_data_type, get_data_types).
   std::optional<DType> communication_data_type, grad_accum_dtype;
+  DType master_dtype = DType::float32;  ///< of what the optimizer updates
   DType reduced_dtype() const { return communication_data_type.value_or(module_dtype.value_or(DType::float32)); }
   DType gradient_dtype() const { return grad_accum_dtype.value_or(module_dtype.value_or(DType::float32)); }
 };

@@ -31,6 +31,8 @@ def plan_of(case, unexpressed):
     for section in ("offload_optimizer", "offload_param"):
         if section in options:
             options[section] = {k: number(v) for k, v in options[section].items() if k not in NEUTRAL_OFFLOAD}
+    if "bf16" in options:
+        options["bf16"] = {k: v for k, v in options["bf16"].items() if k != "immediate_grad_update"}
     if "fp16" in options:
         options["fp16"] = {k: v for k, v in options["fp16"].items() if k not in NEUTRAL_FP16}
     return f"zero{stage}", options, "gradient_clipping" in ds

@@ -66,6 +66,16 @@ TEST_CASE("estimate/zero_plan: values that differ from the Trainer's are refused
   CHECK(refused(kLora, Zero{.fp16 = {.enabled = true}}) == "deepspeed-mismatch");
 }
 
+TEST_CASE("estimate/zero_plan: master weights in bfloat16 come with such states of the optimizer") {
+  CHECK(refused(kLora, Zero{.bf16 = {.bf16_master_weights_and_grads = true}}) == "zero-bf16-masters");
+  CHECK(refused(kLora, Zero{.bf16 = {.bf16_optimizer_states = true}}) == "zero-bf16-masters");
+  Zero plan{.bf16 = {.bf16_master_weights_and_grads = true, .bf16_optimizer_states = true}};
+  CHECK(refused(kLora, plan) == "");
+  CHECK(zero_options(kLora, plan, 0, StackProfile(kLora.stack))->master_dtype == DType::bfloat16);
+  plan.offload_optimizer.device = OffloadDevice::cpu;
+  CHECK(refused(kLora, plan) == "zero-bf16-masters");
+}
+
 TEST_CASE("estimate/zero_plan: gradients are scaled beside reduce-scatter in stage 1 alone") {
   for (const int stage : {1, 2, 3}) {
     const std::string code = stage == 1 ? "" : "zero-scaled-gradients";
@@ -75,7 +85,8 @@ TEST_CASE("estimate/zero_plan: gradients are scaled beside reduce-scatter in sta
   }
 }
 
-TEST_CASE("estimate/zero_plan: a bucket of nothing stops DeepSpeed, gradients added up in float32 make another optimizer") {
+TEST_CASE(
+    "estimate/zero_plan: a bucket of nothing stops DeepSpeed, gradients added up in float32 make another optimizer") {
   CHECK(refused(kLora, Zero{.reduce_bucket_size = 0}) == "zero-empty-bucket");
   Zero plan{.stage = 1, .data_types = {ZeroDType::fp32}};
   CHECK(refused(kLora, plan) == "zero1-bf16-optimizer");
