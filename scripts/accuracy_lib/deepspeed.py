@@ -8,7 +8,8 @@ NEUTRAL = {"train_batch_size", "steps_per_print", "wall_clock_breakdown", "memor
            "checkpoint", "aio", "activation_checkpointing", "elasticity", "seq_parallel_communication_data_type", "timers",
            "dataloader_drop_last", "curriculum_learning"}
 NEUTRAL_ZERO = {"stage", "ignore_unused_parameters", "load_from_fp32_weights", "elastic_checkpoint", "override_module_apply",
-                "log_trace_cache_warnings", "pipeline_loading_checkpoint", "mics_hierarchical_params_gather", "leaf_module"}
+                "log_trace_cache_warnings", "enable_sanity_checks", "pipeline_loading_checkpoint", "mics_hierarchical_params_gather",
+                "leaf_module"}
 STAGE3 = {"sub_group_size", "offload_param", "zero_hpz_partition_size", "memory_efficient_linear", "zero_quantized_weights",
           "zero_quantized_nontrainable_weights", "zero_quantized_gradients"}
 STAGES12 = {"allgather_partitions", "allgather_bucket_size", "use_multi_rank_bucket_allreduce", "round_robin_gradients"}

@@ -136,6 +136,37 @@ TEST_CASE("estimate/zero3_plan: a second copy within each node (hpZ), as the ora
   CHECK(refused(job, plan) == std::vector<std::string>{"zero3-hpz"});
 }
 
+TEST_CASE(
+    "estimate/zero3_plan: dtypes of gradients, and sums in the place of what is gathered, as the oracle records") {
+  JobSpec job = three_layers();
+  job.cluster.world_size = 3;
+  job.training.seq_len = 256;
+  job.training.gradient_checkpointing = GradientCheckpointing::reentrant;
+  job.training.gradient_accumulation_steps = 2;
+  Zero plan = zero3();
+  SUBCASE("buckets that are summed, also in another dtype") {
+    plan.reduce_scatter = false;
+    CHECK(run(job, plan) == Figures{4'532'534'819, 2'431'120'903});
+    plan.communication_data_type = ZeroDType::fp32;
+    CHECK(run(job, plan) == Figures{4'747'647'007, 2'471'120'903});
+    plan.contiguous_gradients = false;
+    CHECK(run(job, plan) == Figures{4'667'647'007, 2'391'120'903});
+  }
+  SUBCASE("gradients that are added up in float32") {
+    plan.data_types.grad_accum_dtype = ZeroDType::fp32;
+    CHECK(run(job, plan) == Figures{4'829'291'417, 2'727'877'501});
+  }
+  SUBCASE("parameters that are fetched as a sum") {
+    plan.stage3_use_all_reduce_for_fetch_params = true;
+    CHECK(run(job, plan) == Figures{4'532'534'819, 2'431'120'903});
+  }
+  SUBCASE("stage 2 with master weights in bfloat16") {
+    plan = std::get<Zero>(find_plan("zero2")->plan);
+    plan.bf16.bf16_master_weights_and_grads = plan.bf16.bf16_optimizer_states = true;
+    CHECK(run(job, plan) == Figures{4'899'005'040, 1'797'578'836});
+  }
+}
+
 TEST_CASE("estimate/zero3_plan: sizes that are left to the Trainer follow the width of the model") {
   JobSpec job = lora_job();
   Zero plan;

@@ -9,6 +9,7 @@
 
 #include "autograd/engine.h"
 #include "nn/linear.h"
+#include "shard/zero3_gather.h"
 #include "tensor/factories.h"
 
 using namespace qlp;
@@ -199,6 +200,22 @@ TEST_CASE("shard/zero3: a parameter that another module reads is gathered, and t
   CHECK(cut.all[0]->status == Zero3Status::available);
   CHECK(cut.all[3]->status == Zero3Status::available);
   CHECK(cut.all[1]->status == Zero3Status::not_available);
+}
+
+TEST_CASE("shard/zero3: what is fetched as a sum lies in it, which stays as long as any of it is needed") {
+  Zero3Options options = options_for(4);
+  options.fetches_by_all_reduce = true;
+  Cut cut(options);
+  const std::uint64_t before = cut.held();
+  Zero3Gather::start(cut.ctx, {cut.all[0], cut.all[1]}, options);
+  CHECK(cut.held() == before + 2 * kWhole);
+  for (Zero3Param* param : {cut.all[0], cut.all[1]}) wait_for(cut.ctx, *param);
+  CHECK(cut.held() == before + 2 * kWhole);
+  CHECK(cut.all[1]->tensor().shape() == Shape{kWidth, kWidth});
+  cut.all[0]->free(cut.ctx);
+  CHECK(cut.held() == before + 2 * kWhole);
+  cut.all[1]->free(cut.ctx);
+  CHECK(cut.held() == before);
 }
 
 TEST_CASE("shard/zero3: one rank gathers nothing") {
