@@ -55,13 +55,12 @@ QLP_EXPORT int cuMemAddressFree(std::uintptr_t address, std::size_t bytes) {
   return driver(__func__, [&] { return free_range(address, bytes); });
 }
 
+// Allowed while a stream is captured: PyTorch's expandable segments grow there, with no guard
+// (c10/cuda/CUDACachingAllocator.cpp, ExpandableSegment::map).
 QLP_EXPORT int cuMemCreate(std::uint64_t* handle, std::size_t bytes, const Properties* p, unsigned long long) {
   return driver(__func__, [&] {
     if (p == nullptr || p->type != 1) {  // CU_MEM_ALLOCATION_TYPE_PINNED
       return static_cast<int>(invalid_value);
-    }
-    if (const int status = forbid_in_capture()) {
-      return status;
     }
     return create_physical(handle, bytes, p->location.id, p->location.type != 1, p->handle_types);
   });

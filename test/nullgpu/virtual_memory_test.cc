@@ -64,6 +64,18 @@ TEST_CASE("nullgpu/virtual_memory: the capacity holds for it too") {
   });
 }
 
+TEST_CASE("nullgpu/virtual_memory: a capture is no hindrance, as expandable segments grow in one") {
+  run({}, [] {
+    void* s = nullptr;
+    void* graph = nullptr;
+    std::uint64_t handle = 0;
+    QLP_EXPECT_EQ(cudaStreamCreateWithPriority(&s, 1, 0), 0);
+    QLP_EXPECT_EQ(cudaStreamBeginCapture(s, 0), 0);
+    QLP_EXPECT_EQ(cuMemCreate(&handle, 2 * kMiB, &kOnDevice, 0), 0);
+    QLP_EXPECT_EQ(cudaStreamEndCapture(s, &graph), 0);
+  });
+}
+
 TEST_CASE("nullgpu/virtual_memory: pools hold memory until they are trimmed") {
   run({}, [] {
     void* pool = nullptr;
