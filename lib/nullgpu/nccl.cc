@@ -171,7 +171,7 @@ namespace {
 // All ranks tell their color and key; those of one color order themselves by key, then by rank.
 int split_real(Communicator& p, int color, int key, void** out, const void* config) {
   const int mine[2] = {color, key};
-  const auto all = meet(p, mine, sizeof mine);
+  const auto all = meet(p, message_of(mine, sizeof mine));
   ++p.splits;
   if (all.empty()) {
     return kRemoteError;

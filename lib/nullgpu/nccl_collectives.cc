@@ -12,7 +12,6 @@
 #include "nullgpu/entry.h"
 #include "nullgpu/exchange.h"
 #include "nullgpu/nccl_communicator.h"
-#include "nullgpu/settings.h"
 #include "nullgpu/streams.h"
 
 using namespace nullgpu;
@@ -46,7 +45,7 @@ const char* at(const void* p, std::size_t bytes) { return static_cast<const char
 void reduce_real(Communicator& k, const void* in, std::size_t total, void* out, std::size_t first, std::size_t n,
                  int type, int operation) {
   const std::size_t element = nccl_element_bytes(type);
-  const auto all = meet(k, in, total * element);
+  const auto all = meet(k, message_of(in, total * element));
   std::vector<unsigned char> messages;
   bool known = false;
   for (const Exchange::Message& m : all) {
@@ -59,12 +58,23 @@ void reduce_real(Communicator& k, const void* in, std::size_t total, void* out, 
   }
 }
 
-// Bytes, as which torch sends Python objects (torch/distributed/distributed_c10d.py, _object_to_tensor), go in parts as
-// long as the host's copies of them are really made: where all ranks take part. From one rank to another what is short
-// goes (ncclSend, of gather_object and send_object_list).
-bool is_sent(const Communicator& k, std::size_t bytes, int type) {
-  constexpr int kUint8 = 1;  // and ncclInt8 below it
-  return is_short(k, bytes) || (k.exchange != nullptr && type <= kUint8 && bytes <= settings().copy_max);
+// As bytes torch sends Python objects (torch/distributed/distributed_c10d.py, _object_to_tensor); ncclInt8 lies below
+// it.
+constexpr int kUint8 = 1;
+
+// Long ones go in parts, where the host wrote them.
+bool may_go_in_parts(const Communicator& k, std::size_t bytes, int type) {
+  return k.exchange != nullptr && type <= kUint8 && !is_short(k, bytes);
+}
+
+// Whether a collective's messages really go: short ones, and bytes that some rank's host wrote, which all ranks tell
+// each other first. `in`: null where this rank sends nothing.
+bool is_sent(Communicator& k, const void* in, std::size_t bytes, int type) {
+  if (!may_go_in_parts(k, bytes, type)) {
+    return is_short(k, bytes);
+  }
+  const auto all = meet(k, announcement(in, in == nullptr ? 0 : bytes));
+  return std::any_of(all.begin(), all.end(), [](const Exchange::Message& m) { return m.known; });
 }
 
 // Calls `part(begin, bytes)` until it gives false.
@@ -128,14 +138,14 @@ namespace {
 
 // Every rank's message behind one another.
 void gather_all(Communicator& k, const void* in, void* out, std::size_t bytes, int type) {
-  if (!is_sent(k, bytes, type)) {
+  if (!is_sent(k, in, bytes, type)) {
     if (out != nullptr) {
       gather(k, in, out, bytes);
     }
     return;
   }
   in_parts(bytes, [&](std::size_t begin, std::size_t n) {
-    const auto all = meet(k, at(in, begin), n);
+    const auto all = meet(k, message_of(at(in, begin), n));
     for (std::size_t r = 0; r < all.size() && out != nullptr; ++r) {
       deliver(at(out, r * bytes + begin), all[r].bytes.data(), n, all[r].known);
     }
@@ -158,13 +168,13 @@ QLP_EXPORT int ncclGather(const void* in, void* out, std::size_t n, int type, in
 
 QLP_EXPORT int ncclBroadcast(const void* in, void* out, std::size_t n, int type, int root, void* c, void* stream) {
   return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    if (!is_sent(k, bytes, type)) {
+    if (!is_sent(k, k.rank == root ? in : nullptr, bytes, type)) {
       copy(out, in == nullptr ? out : in, bytes);
       return;
     }
     in_parts(bytes, [&](std::size_t begin, std::size_t length) {
       const bool sends = k.rank == root;
-      const auto all = meet(k, sends ? at(in, begin) : in, sends ? length : 0);
+      const auto all = meet(k, message_of(sends ? at(in, begin) : in, sends ? length : 0));
       if (!all.empty()) {
         const Exchange::Message& m = all[static_cast<std::size_t>(root)];
         deliver(at(out, begin), m.bytes.data(), length, m.known);
@@ -184,7 +194,7 @@ QLP_EXPORT int ncclScatter(const void* in, void* out, std::size_t n, int type, i
     const std::size_t mine = static_cast<std::size_t>(k.rank) * bytes;
     const std::size_t whole = static_cast<std::size_t>(k.size) * bytes;
     if (is_short(k, whole)) {
-      const auto all = meet(k, in, k.rank == root ? whole : 0);
+      const auto all = meet(k, message_of(in, k.rank == root ? whole : 0));
       if (!all.empty()) {
         const Exchange::Message& m = all[static_cast<std::size_t>(root)];
         deliver(out, m.bytes.data() + mine, bytes, m.known);
@@ -204,14 +214,15 @@ QLP_EXPORT int ncclAlltoAll(const void* in, void* out, std::size_t n, int type, 
       gather(k, at(in, mine), out, bytes);
       return;
     }
-    const auto all = meet(k, in, whole);
+    const auto all = meet(k, message_of(in, whole));
     for (std::size_t r = 0; r < all.size(); ++r) {
       deliver(at(out, r * bytes), all[r].bytes.data() + mine, bytes, all[r].known);
     }
   });
 }
 
-// Between two ranks. In a group all is sent before anything is waited for.
+// Between two ranks. In a group all is sent before anything is waited for: long bytes that two ranks send each other in
+// one group, more than wait in a mailbox, are the case that this does not cover (torch sends objects one way).
 namespace {
 
 struct Group {
@@ -224,13 +235,50 @@ Group& group() {
   return the_group;
 }
 
-void receive_from(Communicator& k, int peer, void* out, std::size_t bytes) {
-  Exchange::Message message;
-  if (k.exchange->receive(peer, message)) {
-    message.bytes.resize(bytes);
-    deliver(out, message.bytes.data(), bytes, message.known);
+void send_to(Communicator& k, int peer, const void* in, std::size_t bytes, int type) {
+  const auto send = [&](const Exchange::Message& message) {
+    const bool sent = k.exchange->send(peer, message);
+    if (!sent) {
+      k.error = kRemoteError;
+    }
+    return sent;
+  };
+  if (is_short(k, bytes)) {
+    send(message_of(in, bytes));
+  } else if (may_go_in_parts(k, bytes, type)) {
+    const Exchange::Message first = announcement(in, bytes);
+    if (send(first) && first.known) {
+      in_parts(bytes, [&](std::size_t begin, std::size_t n) { return send(message_of(at(in, begin), n)); });
+    }
+  }
+}
+
+void receive_from(Communicator& k, int peer, void* out, std::size_t bytes, int type) {
+  const auto receive = [&](Exchange::Message& message) {
+    const bool received = k.exchange->receive(peer, message);
+    if (!received) {
+      k.error = kRemoteError;
+    }
+    return received;
+  };
+  const auto receive_part = [&](std::size_t begin, std::size_t n) {
+    Exchange::Message message;
+    if (!receive(message)) {
+      return false;
+    }
+    message.bytes.resize(n);
+    deliver(at(out, begin), message.bytes.data(), n, message.known);
+    return true;
+  };
+  if (is_short(k, bytes)) {
+    receive_part(0, bytes);
+    return;
+  }
+  Exchange::Message first;
+  if (may_go_in_parts(k, bytes, type) && receive(first) && first.known) {
+    in_parts(bytes, receive_part);
   } else {
-    k.error = kRemoteError;
+    deliver(out, nullptr, bytes, false);
   }
 }
 
@@ -265,22 +313,17 @@ QLP_EXPORT int ncclGroupSimulateEnd(void* information) {
 }
 
 QLP_EXPORT int ncclSend(const void* in, std::size_t n, int type, int peer, void* c, void* stream) {
-  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    if (is_short(k, bytes) && !k.exchange->send(peer, message_of(in, bytes))) {
-      k.error = kRemoteError;
-    }
-  });
+  return collective(__func__, n, type, c, stream,
+                    [=](Communicator& k, std::size_t bytes) { send_to(k, peer, in, bytes, type); });
 }
 
 // What a peer would send nobody knows when this rank plays alone: it reads as zero.
 QLP_EXPORT int ncclRecv(void* out, std::size_t n, int type, int peer, void* c, void* stream) {
   return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
-    if (!is_short(k, bytes)) {
-      deliver(out, nullptr, bytes, false);
-    } else if (group().depth > 0) {
-      group().receives.emplace_back([&k, peer, out, bytes] { receive_from(k, peer, out, bytes); });
+    if (group().depth > 0) {
+      group().receives.emplace_back([&k, peer, out, bytes, type] { receive_from(k, peer, out, bytes, type); });
     } else {
-      receive_from(k, peer, out, bytes);
+      receive_from(k, peer, out, bytes, type);
     }
   });
 }

@@ -43,10 +43,13 @@ bool is_short(const Communicator& communicator, std::size_t bytes);
 /// What lies at an address of the host or a device, and whether the host wrote it.
 Exchange::Message message_of(const void* in, std::size_t bytes);
 
+/// The same without the bytes.
+Exchange::Message announcement(const void* in, std::size_t bytes);
+
 /// Into memory; what nobody wrote on the host reads as zero.
 void deliver(void* out, const unsigned char* bytes, std::size_t n, bool known);
 
 /// Every rank's message; empty when a rank has died.
-std::vector<Exchange::Message> meet(Communicator& communicator, const void* in, std::size_t bytes);
+std::vector<Exchange::Message> meet(Communicator& communicator, const Exchange::Message& mine);
 
 }  // namespace nullgpu

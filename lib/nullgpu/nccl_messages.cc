@@ -11,16 +11,21 @@ bool is_short(const Communicator& k, std::size_t bytes) {
   return k.exchange != nullptr && bytes <= std::min(Exchange::kMost, settings().copy_max);
 }
 
-Exchange::Message message_of(const void* in, std::size_t bytes) {
+Exchange::Message announcement(const void* in, std::size_t bytes) {
   Exchange::Message message;
-  message.bytes.resize(bytes);
-  copy(message.bytes.data(), in, bytes);
   Books& books = Books::get();
   const std::lock_guard guard(books);
   Block block{};
   const auto begin = reinterpret_cast<std::uintptr_t>(in);
   message.known =
       bytes > 0 && (!books.find(in, block) || !block.on_device() || books.known().count(begin, begin + bytes) > 0);
+  return message;
+}
+
+Exchange::Message message_of(const void* in, std::size_t bytes) {
+  Exchange::Message message = announcement(in, bytes);
+  message.bytes.resize(bytes);
+  copy(message.bytes.data(), in, bytes);
   return message;
 }
 
@@ -34,9 +39,9 @@ void deliver(void* out, const unsigned char* bytes, std::size_t n, bool known) {
   }
 }
 
-std::vector<Exchange::Message> meet(Communicator& k, const void* in, std::size_t bytes) {
+std::vector<Exchange::Message> meet(Communicator& k, const Exchange::Message& mine) {
   std::vector<Exchange::Message> all;
-  if (!k.exchange->gather(message_of(in, bytes), all)) {
+  if (!k.exchange->gather(mine, all)) {
     k.error = kRemoteError;
     all.clear();
   }

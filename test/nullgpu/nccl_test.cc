@@ -211,6 +211,24 @@ TEST_CASE("nullgpu/nccl: processes exchange objects, which are bytes, in parts")
     QLP_EXPECT(from_device(static_cast<unsigned char*>(all) + kLong, kLong) == object(1));
     QLP_EXPECT_EQ(ncclBroadcast(rank == 1 ? mine : nullptr, mine, kLong, kUint8, 1, c, nullptr), 0);
     QLP_EXPECT(from_device(static_cast<unsigned char*>(mine), kLong) == object(1));
+    // From one to another, longer than what waits in between; what no host wrote is received as well.
+    constexpr std::size_t kLonger = 900'000;
+    void* longer = nullptr;
+    QLP_EXPECT_EQ(cudaMalloc(&longer, kLonger), 0);
+    for (const bool known : {true, false}) {
+      if (rank == 0) {
+        if (known) {
+          QLP_EXPECT_EQ(cudaMemset(longer, 7, kLonger), 0);
+        }
+        QLP_EXPECT_EQ(ncclSend(longer, kLonger, kUint8, 1, c, nullptr), 0);
+        QLP_EXPECT_EQ(cudaFree(longer), 0);
+        QLP_EXPECT_EQ(cudaMalloc(&longer, kLonger), 0);
+      } else {
+        QLP_EXPECT_EQ(ncclRecv(longer, kLonger, kUint8, 0, c, nullptr), 0);
+        QLP_EXPECT_EQ(nullgpu_written_by_host(longer, kLonger), known ? kLonger : 0);
+        QLP_EXPECT_EQ(from_device(static_cast<unsigned char*>(longer), kLonger)[kLonger - 1], known ? 7 : 0);
+      }
+    }
   });
 }
 

@@ -14,4 +14,19 @@ for length in range(1, 20):
     dist.all_gather_object(told, {"rank": dist.get_rank(), "text": "x" * length})
     assert [one["rank"] for one in told] == list(range(dist.get_world_size())), told
     assert all(one["text"] == "x" * length for one in told)
+
+# Longer ones than what is really copied of other tensors, among all ranks and from one to another.
+long = 3 << 20
+told = [None] * dist.get_world_size()
+dist.all_gather_object(told, bytes([dist.get_rank()]) * long)
+assert all(one == bytes([rank]) * long for rank, one in enumerate(told))
+told = ["x" * long, 5] if dist.get_rank() == 0 else [None, None]
+dist.broadcast_object_list(told, src=0)
+assert told == ["x" * long, 5]
+told = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
+dist.gather_object("y" * (long + dist.get_rank()), told, dst=0)
+assert told is None or [len(one) for one in told] == [long + rank for rank in range(len(told))]
+mine = [None]
+dist.scatter_object_list(mine, [str(rank) * long for rank in range(dist.get_world_size())], src=0)
+assert mine == [str(dist.get_rank()) * long]
 dist.destroy_process_group()

@@ -33,8 +33,20 @@ def _hook_functions(module, values):
         replace(module, name, make)
         imports.after_import("torch.distributed",
                              lambda package, name=name: setattr(package, name, getattr(module, name)))
+    replace(module, "_object_to_tensor", lambda old: _object_to_tensor(old, values))
     for name in _NATIVE:
         imports.after_import("torch.distributed", lambda package, name=name: replace(package, name, make))
+
+
+def _object_to_tensor(old, values):
+    """An object on its way to other ranks is known, however long it is."""
+    def to_tensor(value, device, *rest):
+        host, length = old(value, torch.device("cpu"), *rest)
+        tensor = host.to(device)
+        values.put_long(tensor, host)
+        return tensor, length.to(device)
+
+    return to_tensor
 
 
 def _hook_functional(values, plays_rank):

@@ -40,7 +40,7 @@ class Values:
         if owner is not None and owner.uniform is not None:
             return owner.uniform
         size = _span(tensor) * tensor.element_size()
-        if size > _most(tensor.dtype, LARGEST) or not library.written_by_host(tensor.data_ptr(), size):
+        if not (size <= _most(tensor.dtype, LARGEST) or is_of_objects(tensor)) or not library.written_by_host(tensor.data_ptr(), size):
             return None
         if owner is None:
             self._owners.claim(tensor.untyped_storage())
@@ -68,7 +68,9 @@ class Values:
         if not tensor.numel() or not tensor.is_cuda:
             return
         storage = tensor.untyped_storage()
-        if value is None or not is_small(tensor):
+        if isinstance(value, torch.Tensor) and is_of_objects(tensor) and tensor.is_contiguous():
+            self.put_long(tensor, value.contiguous())
+        elif value is None or not is_small(tensor):
             owner = self._owners.of(storage)
             if owner is not None:
                 owner.uniform = None
@@ -78,6 +80,13 @@ class Values:
         else:
             self.claim(tensor)
             self._write(tensor, value)
+
+    def put_long(self, tensor, host):
+        """As put(), of however many bytes behind one another."""
+        size = tensor.numel() * tensor.element_size()
+        if size and tensor.is_cuda:
+            self.claim(tensor)
+            library.write_from(tensor.data_ptr(), host.data_ptr(), size)
 
     @staticmethod
     def _forget(tensor):
@@ -124,6 +133,12 @@ class Values:
 def is_small(tensor):
     """Whether it is worked out."""
     return tensor.numel() * tensor.element_size() <= _most(tensor.dtype, _LARGEST_FLOAT)
+
+
+def is_of_objects(tensor):
+    """Whether it may be objects on their way between ranks, of which there are few: they are known however long they are.
+    (So may be weights of bytes, which the host does not really put there.)"""
+    return tensor.dtype is torch.uint8
 
 
 def is_read(tensor):
