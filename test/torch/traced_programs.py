@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -160,6 +161,9 @@ class TracedPrograms(unittest.TestCase):
         for words in ([], ["unasked"]):
             self.ran(["--world-size", "4", "--rank", "2", "--timeout", "120"], "meshed.py", *words)
 
+    def test_factorizations_succeed(self):
+        self.ran([], "factored.py")
+
     def test_checkpoints_of_shards(self):
         self.torchrun("resumed.py")
 
@@ -185,6 +189,10 @@ class TracedPrograms(unittest.TestCase):
 
     def test_a_thread_of_the_program_that_outlives_it(self):
         self.ran([], "leaves.py")
+
+    def test_expandable_segments_grow_in_a_cuda_graph(self):
+        with unittest.mock.patch.dict(os.environ, PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"):
+            self.ran([], "graphed.py")
 
     def test_a_cuda_graph(self):
         report = self.ran([], "graphed.py")

@@ -11,7 +11,7 @@ where it is compared: such comparisons are answers, and counted as such (answers
 import torch
 
 from . import made
-from .values import LARGEST, Uniform, is_small
+from .values import LARGEST, Uniform, is_of_objects, is_small
 
 _TYPICAL = 0.01  # what a float that nobody computed is taken for when it is compared
 
@@ -40,6 +40,12 @@ clamp_min_.default out, clamp_max_.default out, bitwise_and_.Tensor Tensor_out, 
 bitwise_xor_.Tensor Tensor_out, bitwise_not_.default out, logical_and_.default out, logical_or_.default out,
 logical_not_.default out, neg_.default out, cumsum_.default out, tril_.default out, triu_.default out,
 scatter_.src src_out, scatter_.value value_out, scatter_add_.default out
+"""
+
+# Factorizations that tell in `info` where they failed: 0 says nowhere.
+_FACTORIZATIONS = """
+linalg_cholesky_ex.default L, linalg_inv_ex.default inverse, linalg_lu_factor_ex.default out,
+linalg_ldl_factor_ex.default out, _linalg_solve_ex.default result
 """
 
 # With an operand that is this throughout, the result is as well, whatever the others are: so generated text ends at its
@@ -76,6 +82,8 @@ class Operations:
             table[name] = self._tensorwise(packet, overload, out, types)
         for name, packet, overload, out, _types in _rows(_IN_PLACE):
             table[name] = self._in_place(packet, overload, out)
+        for name, packet, _overload, out, _types in _rows(_FACTORIZATIONS):
+            table[name] = self._factorization(packet, out)
         for name in ("eq", "ne", "lt", "le", "gt", "ge"):
             for overload in ("Scalar", "Tensor"):
                 table[f"{name}.{overload}"] = self._comparison(getattr(aten, name), overload)
@@ -237,6 +245,18 @@ class Operations:
 
         return run
 
+    def _factorization(self, packet, out_overload):
+        variant = _Variant(packet, out_overload)
+
+        def run(tensor, *others, **options):
+            outs = {name: made.empty(0, dtype=torch.int32 if name in ("pivots", "info") else tensor.dtype,
+                                     device=tensor.device) for name in variant.outs}
+            result = variant(tensor, *others, **options, **outs)
+            self._values.put(outs["info"], Uniform(0))
+            return result
+
+        return run
+
     def _comparison(self, packet, overload):
         operation, variant = getattr(packet, overload), _Variant(packet, f"{overload}_out")
 
@@ -357,13 +377,18 @@ class Operations:
     def copy(self, result, source, non_blocking):
         """copy_ onto the device."""
         value = self._values.of(source)
-        if value is not None and is_small(result):
+        alike = source.dtype is result.dtype and source.stride() == result.stride() and result.is_contiguous()
+        small = is_small(result)
+        # What of an object is known may be a part: it was made longer, up to the longest of all ranks.
+        moved = alike and source.is_cuda and is_of_objects(result) and not isinstance(value, Uniform)
+        if isinstance(value, torch.Tensor) and not small:
+            value = None
+        if moved or value is not None and small:
             self._values.claim(result)
         composite(aten.copy_.default, result, source, non_blocking)
         if isinstance(value, Uniform):
             value = Uniform(made.tensor(value.value).to(result.dtype).item())
-        elif value is not None and source.dtype is result.dtype and source.stride() == result.stride() \
-                and result.is_contiguous() and is_small(result) \
+        elif moved or value is not None and alike \
                 and (source.is_cuda or result.numel() * result.element_size() <= LARGEST):
             return  # a copy of bytes, which the library has seen
         self._values.put(result, value)
