@@ -57,7 +57,6 @@ Diagnostics Fsdp1Runtime::check(CausalLm& model) const {
 }
 
 void Fsdp1Runtime::prepare(Context& ctx, CausalLm& model) {
-  move_buffers(ctx, model);
   std::vector<Tensor*> buffers;
   for (const ModuleBuffer& buffer : model.buffers()) buffers.push_back(buffer.tensor);
   tree_ = std::make_unique<Fsdp1Tree>(ctx, model, modules_to_wrap(model, options_), options_, std::move(buffers));

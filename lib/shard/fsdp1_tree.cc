@@ -7,6 +7,7 @@
 #include "autograd/pointwise.h"
 #include "optim/clip_grad_norm.h"
 #include "shard/coalesced.h"
+#include "shard/sharding_runtime.h"
 #include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
@@ -43,8 +44,9 @@ void Fsdp1Tree::make_unit(Context& ctx, Module& module, bool is_root) {
   std::vector<Parameter*> parameters;
   for (Parameter* parameter : module.parameters())
     if ((!is_leaf || parameter->trainable) && managed_.insert(parameter).second) parameters.push_back(parameter);
-  if (parameters.empty()) return;
   for (Parameter* parameter : parameters) parameter->tensor = to_device(ctx, parameter->tensor);
+  move_buffers(ctx, module);
+  if (parameters.empty()) return;
   if (shared_.options.syncs_module_states) sync_states(ctx, module, parameters);
   auto unit = std::make_unique<Fsdp1Unit>(std::make_unique<FlatParamHandle>(ctx, parameters, shared_.options), shared_,
                                           is_root);

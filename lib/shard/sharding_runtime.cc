@@ -9,9 +9,11 @@ void ShardingRuntime::place_model(Context& ctx, CausalLm& model) {
   move_buffers(ctx, model);
 }
 
-void move_buffers(Context& ctx, CausalLm& model) {
-  for (const ModuleBuffer& buffer : model.buffers())
-    if (buffer.tensor->defined()) *buffer.tensor = to_device(ctx, *buffer.tensor);
+void move_buffers(Context& ctx, Module& module) {
+  module.visit([&](Module& below) {
+    for (const ModuleBuffer& buffer : below.own_buffers())
+      if (buffer.tensor->defined()) *buffer.tensor = to_device(ctx, *buffer.tensor);
+  });
 }
 
 std::vector<TrainedTensor> ShardingRuntime::trained(CausalLm& model) {

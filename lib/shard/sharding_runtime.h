@@ -19,8 +19,8 @@ struct TrainedTensor {
   bool flat = false;  ///< it stands for parameters, of which that one is the first
 };
 
-/// Puts the buffers of the model on the GPU.
-void move_buffers(Context& ctx, CausalLm& model);
+/// Puts the buffers of a module and of all below it on the GPU.
+void move_buffers(Context& ctx, Module& module);
 
 class ShardingRuntime {
  public:

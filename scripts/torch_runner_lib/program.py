@@ -40,7 +40,8 @@ def run(whole, asked):
     phases = Phases(torch)
     status = 0
     try:
-        train(sections, plan, trained, asked.checkpoint, phases)
+        with tempfile.TemporaryDirectory(prefix="torch-runner-") as folder:
+            train(sections, plan, trained, asked.checkpoint, phases, folder)
     except torch.cuda.OutOfMemoryError as error:
         phases.mark("out_of_memory")
         print(f"torch_runner: {error}", file=sys.stderr)
@@ -151,10 +152,10 @@ class Training:
         }
         section.finish()
 
-    def trainer_arguments(self, prepared_kbit, more):
+    def trainer_arguments(self, prepared_kbit, folder, more):
         checkpoints = self.checkpointing is not None
         return self.arguments | {
-            "output_dir": tempfile.mkdtemp(prefix="torch-runner-"),
+            "output_dir": folder,
             "gradient_checkpointing": checkpoints and not prepared_kbit,
             "gradient_checkpointing_kwargs": self.checkpointing,
             "logging_strategy": "no",
@@ -249,7 +250,7 @@ def make_callback(phases):
     return Marks()
 
 
-def train(sections, plan, training, checkpoint, phases):
+def train(sections, plan, training, checkpoint, phases, folder):
     from transformers import TrainingArguments
 
     model_section, quantization = sections["model"], sections["quantization"]
@@ -259,7 +260,7 @@ def train(sections, plan, training, checkpoint, phases):
     model_section.finish()
     kbit = quantization is not None and quantization._values.get("prepare_kbit", False)
     bf16_cast = quantization is not None and quantization._values.get("trl_bf16_cast", False)
-    arguments = training.trainer_arguments(kbit, plan.arguments)
+    arguments = training.trainer_arguments(kbit, folder, plan.arguments)
     # ZeRO-3 cuts the parameters as they are made, if it is known of before.
     made = TrainingArguments(**arguments) if plan.name == "zero3" and plan.loading == "rank0" else None
     device = torch.cuda.current_device()
@@ -296,5 +297,5 @@ def train(sections, plan, training, checkpoint, phases):
     if training.saves:
         if trainer.is_fsdp_enabled:
             trainer.accelerator.state.fsdp_plugin.set_state_dict_type("FULL_STATE_DICT")
-        trainer.save_model(tempfile.mkdtemp(prefix="torch-runner-save-"))
+        trainer.save_model(os.path.join(folder, "saved"))
         phases.mark("save")
