@@ -88,15 +88,18 @@ void check_no_shard(const JobSpec& job, const Fsdp1& plan, const StackProfile& s
   const std::string key = key_path(plan, "use_orig_params");
   const std::string hint = "set use_orig_params to false, or plan ddp";
   if (stack.fsdp1_flattens_written_back()) {
-    if (job.adapter && job.model.tie_word_embeddings)
+    if (job.adapter && job.model.tie_word_embeddings && !plan.cpu_offload)
       refusals.push_back(refusal("fsdp1-no-shard-tied",
                                  "FSDP1 with NO_SHARD and use_orig_params stops at frozen embeddings that the head "
                                  "shares: 'as_params=True type(prim_param)=<class 'torch.Tensor'>'",
                                  key, hint));
     return;
   }
-  const bool upcast = job.training.mixed_precision() && job.dtype != DType::float32;
-  if (!job.adapter && !upcast) return;
+  // What is float32 already is neither cast nor written back: under mixed precision units are read from 16-bit copies.
+  const bool float32 = job.dtype == DType::float32 && !job.quantization;
+  const bool reads_copies =
+      float32 && job.training.mixed_precision() && (!job.adapter || adapter_dtype(job) == DType::float32);
+  if (reads_copies || (!job.adapter && !job.training.mixed_precision())) return;
   refusals.push_back(refusal(
       "fsdp1-no-shard-writeback",
       std::string("FSDP1 with NO_SHARD and use_orig_params stops at the first forward pass ") +

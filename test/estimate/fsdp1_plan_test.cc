@@ -147,6 +147,14 @@ TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
     CHECK(refused(full, plan).empty());
     full.training.bf16 = false;
     CHECK(refused(full, plan, old).empty());
+    // Llama 3.1 8B and 3.2 1B under torch 2.4.1 and 2.8.0: what is float32 is read from 16-bit copies.
+    JobSpec wide = lora_job();
+    wide.dtype = DType::float32;
+    CHECK(refused(wide, plan, old).empty());
+    wide.adapter->dtype = DType::bfloat16;
+    CHECK(refused(wide, plan, old) == "fsdp1-no-shard-writeback");
+    wide.adapter->dtype.reset(), wide.training.bf16 = false;
+    CHECK(refused(wide, plan, old) == "fsdp1-no-shard-writeback");
   }
   SUBCASE("the same on one rank, where FSDP does not shard") {
     job.cluster.world_size = 1;
@@ -191,6 +199,9 @@ TEST_CASE("estimate/fsdp1_plan: what cannot run is refused with its reason") {
     CHECK(refused(job, plan).empty());
     job.model.tie_word_embeddings = true;
     CHECK(refused(job, plan) == "fsdp1-no-shard-tied");
+    Fsdp1 offloaded = plan;
+    offloaded.cpu_offload = true;
+    CHECK(refused(job, offloaded).empty());
     CHECK(refused(job, {.sharding_strategy = ShardingStrategy::no_shard, .use_orig_params = false}).empty());
     job.adapter.reset();
     job.quantization.reset();
