@@ -2,6 +2,7 @@
 // gathered, scattered and reduced; all else reads as zero.
 #include <algorithm>
 #include <functional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -221,13 +222,22 @@ QLP_EXPORT int ncclAlltoAll(const void* in, void* out, std::size_t n, int type, 
   });
 }
 
-// Between two ranks. In a group all is sent before anything is waited for: long bytes that two ranks send each other in
-// one group, more than wait in a mailbox, are the case that this does not cover (torch sends objects one way).
+// Between two ranks. What a group sends and what it receives goes on at the same time, as ranks may send each other
+// more than waits in a mailbox.
 namespace {
+
+using Transfers = std::vector<std::function<void()>>;
+
+void run(const Transfers& transfers) {
+  for (const auto& transfer : transfers) {
+    transfer();
+  }
+}
 
 struct Group {
   int depth = 0;
-  std::vector<std::function<void()>> receives;
+  Transfers sends;
+  Transfers receives;
 };
 
 Group& group() {
@@ -298,9 +308,17 @@ QLP_EXPORT int ncclGroupEnd() {
       return kInvalidUsage;
     }
     if (--g.depth == 0) {
-      const auto receives = std::exchange(g.receives, {});
-      for (const auto& receive : receives) {
-        receive();
+      const Transfers sends = std::exchange(g.sends, {});
+      const Transfers receives = std::exchange(g.receives, {});
+      std::thread sender;
+      if (receives.empty()) {
+        run(sends);
+      } else if (!sends.empty()) {
+        sender = std::thread(run, std::cref(sends));
+      }
+      run(receives);
+      if (sender.joinable()) {
+        sender.join();
       }
     }
     return static_cast<int>(ok);
@@ -313,8 +331,13 @@ QLP_EXPORT int ncclGroupSimulateEnd(void* information) {
 }
 
 QLP_EXPORT int ncclSend(const void* in, std::size_t n, int type, int peer, void* c, void* stream) {
-  return collective(__func__, n, type, c, stream,
-                    [=](Communicator& k, std::size_t bytes) { send_to(k, peer, in, bytes, type); });
+  return collective(__func__, n, type, c, stream, [=](Communicator& k, std::size_t bytes) {
+    if (group().depth > 0) {
+      group().sends.emplace_back([&k, peer, in, bytes, type] { send_to(k, peer, in, bytes, type); });
+    } else {
+      send_to(k, peer, in, bytes, type);
+    }
+  });
 }
 
 // What a peer would send nobody knows when this rank plays alone: it reads as zero.

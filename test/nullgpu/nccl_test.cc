@@ -229,6 +229,15 @@ TEST_CASE("nullgpu/nccl: processes exchange objects, which are bytes, in parts")
         QLP_EXPECT_EQ(from_device(static_cast<unsigned char*>(longer), kLonger)[kLonger - 1], known ? 7 : 0);
       }
     }
+    // To each other at the same time.
+    void* theirs = nullptr;
+    QLP_EXPECT_EQ(cudaMalloc(&theirs, kLonger), 0);
+    QLP_EXPECT_EQ(cudaMemset(longer, 1 + rank, kLonger), 0);
+    QLP_EXPECT_EQ(ncclGroupStart(), 0);
+    QLP_EXPECT_EQ(ncclSend(longer, kLonger, kUint8, 1 - rank, c, nullptr), 0);
+    QLP_EXPECT_EQ(ncclRecv(theirs, kLonger, kUint8, 1 - rank, c, nullptr), 0);
+    QLP_EXPECT_EQ(ncclGroupEnd(), 0);
+    QLP_EXPECT_EQ(from_device(static_cast<unsigned char*>(theirs), kLonger)[kLonger - 1], 2 - rank);
   });
 }
 

@@ -377,7 +377,8 @@ class Operations:
     def copy(self, result, source, non_blocking):
         """copy_ onto the device."""
         value = self._values.of(source)
-        alike = source.dtype is result.dtype and source.stride() == result.stride() and result.is_contiguous()
+        alike = source.dtype is result.dtype and source.shape == result.shape \
+            and source.stride() == result.stride() and result.is_contiguous()
         small = is_small(result)
         # What of an object is known may be a part: it was made longer, up to the longest of all ranks.
         moved = alike and source.is_cuda and is_of_objects(result) and not isinstance(value, Uniform)

@@ -40,7 +40,8 @@ class Values:
         if owner is not None and owner.uniform is not None:
             return owner.uniform
         size = _span(tensor) * tensor.element_size()
-        if not (size <= _most(tensor.dtype, LARGEST) or is_of_objects(tensor)) or not library.written_by_host(tensor.data_ptr(), size):
+        is_read = size <= _most(tensor.dtype, LARGEST) or is_of_objects(tensor)
+        if not is_read or not library.written_by_host(tensor.data_ptr(), size):
             return None
         if owner is None:
             self._owners.claim(tensor.untyped_storage())
