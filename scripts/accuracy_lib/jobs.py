@@ -44,7 +44,8 @@ WRAP_VARIABLES = ("FSDP_AUTO_WRAP_POLICY", "FSDP_MIN_NUM_PARAMS")
 # What the job says elsewhere, or what changes no memory of the steps.
 LAUNCH_VARIABLES = {"ACCELERATE_MIXED_PRECISION", "FSDP_STATE_DICT_TYPE"}
 MESH_VARIABLES = ("ACCELERATE_USE_PARALLELISM_CONFIG", "PARALLELISM_CONFIG_DP_REPLICATE_SIZE", "PARALLELISM_CONFIG_DP_SHARD_SIZE")
-FSDP2_VARIABLES = {"FSDP_AUTO_WRAP_POLICY": FSDP1_VARIABLES["FSDP_AUTO_WRAP_POLICY"]} | dict.fromkeys(MESH_VARIABLES)
+FSDP1_ALONE = ("FSDP_BACKWARD_PREFETCH", "FSDP_FORWARD_PREFETCH")  # accelerate has no use for them under FSDP2
+FSDP2_VARIABLES = {"FSDP_AUTO_WRAP_POLICY": FSDP1_VARIABLES["FSDP_AUTO_WRAP_POLICY"]} | dict.fromkeys(MESH_VARIABLES + FSDP1_ALONE)
 SIZE_OF_FSDP2 = {"FSDP_AUTO_WRAP_POLICY": "SIZE_BASED_WRAP"}  # refused; the number does not matter
 
 
@@ -182,6 +183,8 @@ def plan_of(c, versions, training):
     for name, value in sorted(c["env"].items()):
         if plan.startswith("fsdp1") and c["adapter"] and name in WRAP_VARIABLES:
             continue  # the Trainer puts PEFT's policy in its place
+        if plan.startswith("fsdp2") and name in FSDP1_ALONE:
+            continue
         if name not in MESH_VARIABLES and name not in LAUNCH_VARIABLES:
             key, read = FSDP1_VARIABLES[name]
             options[key] = read(str(value))
