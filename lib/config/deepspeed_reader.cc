@@ -1,7 +1,10 @@
 #include "config/deepspeed_reader.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
+#include <initializer_list>
 
 #include "config/deepspeed_keys.h"
 #include "config/map_reader.h"
@@ -17,8 +20,27 @@ constexpr std::array<std::string_view, 4> kOfTheJob{"optimizer", "train_batch_si
                                                     "gradient_accumulation_steps"};
 
 bool is_auto(const TextNode& node) { return node.kind == NodeKind::scalar && node.text == kAuto; }
-/// None of Python, which most keys take for their default.
-bool is_null(const TextNode& node) { return node.kind == NodeKind::null; }
+/// Whether the key is None, and DeepSpeed takes that for "as by default".
+bool is_default(std::string_view key, const TextNode& node) {
+  const bool optional = key == "overlap_comm" || key == "communication_data_type" || key == "grad_accum_dtype";
+  return optional && node.kind == NodeKind::null;
+}
+
+/// The words of DtypeEnum (deepspeed/runtime/config.py, 0.18.3). communication_data_type is one of the short ones, in
+/// any case.
+std::optional<ZeroDType> dtype_of(std::string_view key, std::string text) {
+  if (key == "communication_data_type") {
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+    return from_name<ZeroDType>(text);
+  }
+  const auto is = [&](std::initializer_list<std::string_view> words) {
+    return std::find(words.begin(), words.end(), text) != words.end();
+  };
+  if (is({"torch.float16", "float16", "half"})) return ZeroDType::fp16;
+  if (is({"torch.bfloat16", "bfloat16"})) return ZeroDType::bf16;
+  if (is({"torch.float32", "float32", "float"})) return ZeroDType::fp32;
+  return from_name<ZeroDType>(text);
+}
 
 /// Reads the options as DeepSpeed does: numbers may be written 5e8, absent ones stay as they are.
 struct DeepspeedOptions {
@@ -28,7 +50,7 @@ struct DeepspeedOptions {
   MapReader& of(std::string_view key) const { return is_at_root(key) ? root : map; }
   void option(std::string_view key, bool& value) const {
     const TextNode* node = of(key).take(key);
-    if (node && !is_auto(*node) && !is_null(*node)) value = of(key).boolean(key).value_or(value);
+    if (node && !is_auto(*node) && !is_default(key, *node)) value = of(key).boolean(key).value_or(value);
   }
   void option(std::string_view key, double& value, double least, double most) const {
     value = of(key).number(key, {least, most}).value_or(value);
@@ -41,6 +63,11 @@ struct DeepspeedOptions {
     else
       of(key).refuse(key, "bad-value", "expected a whole number");
   }
+  void option(std::string_view key, ZeroDType& value) const {
+    const TextNode* node = of(key).take(key);
+    const auto known = node && node->kind == NodeKind::scalar ? dtype_of(key, node->text) : std::nullopt;
+    value = known ? *known : of(key).template choice<ZeroDType>(key).value_or(value);
+  }
   template <NamedEnum E>
   void option(std::string_view key, E& value) const {
     value = of(key).template choice<E>(key).value_or(value);
@@ -49,7 +76,7 @@ struct DeepspeedOptions {
   void automatic(std::string_view key, std::optional<T>& value, Range... range) const {
     const TextNode* node = of(key).take(key);
     if (!node) return;
-    if (is_auto(*node) || is_null(*node)) {
+    if ((is_auto(*node) && is_filled_in(key)) || is_default(key, *node)) {
       value.reset();
       return;
     }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/rounding.h"
+#include "estimate/zero3_plan.h"
 #include "estimate/zero_plan.h"
 
 namespace qlp {
@@ -45,7 +46,7 @@ class FlatGroups {
   ListedWeight as_cast(ListedWeight weight) const {
     if (!dtype_) return weight;
     weight.input = *dtype_;
-    if (is_floating(weight.dtype)) weight.dtype = *dtype_;
+    weight.dtype = zero_cast(weight.dtype, dtype_);
     return weight;
   }
   void add_group(const Weights& group, Held& held) const {
@@ -77,22 +78,18 @@ class Parts {
   explicit Parts(const Zero3Options& options) : options_(options) {}
 
   void add(const Weights& weights, Held& held) const {
-    Weights persistent, groups[2];
-    std::int64_t whole = 0;
+    Weights groups[2];
     for (ListedWeight weight : weights) {
-      if (options_.module_dtype && is_floating(weight.dtype)) weight.dtype = *options_.module_dtype;
+      weight.dtype = zero_cast(weight.dtype, options_.module_dtype);
       if (!options_.offload_param && !weight.trained)
         of(held, category_of(weight)) += bytes_of(part(weight), weight.dtype);
       if (options_.secondary_ranks > 1 && !weight.trained)  // after a step those of trained ones are out of date
         of(held, category_of(weight)) +=
             bytes_of(part(weight) * options_.world_size / options_.secondary_ranks, weight.dtype);
       if (in_eight_bits(weight)) of(held, category_of(weight)) += bytes_of(weight.stored(), weight.dtype);
-      if (weight.stored() <= options_.param_persistence_threshold &&
-          weight.stored() <= options_.model_persistence_threshold - whole)
-        whole += weight.stored(), persistent.push_back(weight);
       if (weight.trained) groups[weight.has_weight_decay(options_.norms_decay) ? 0 : 1].push_back(weight);
     }
-    add_persistent(persistent, held);
+    add_persistent(persistent_weights(weights, options_), held);
     const ListedWeight& first = groups[groups[0].empty() ? 1 : 0].front();
     for (const Weights& group : groups) add_group(group, first, held);
     const std::int64_t bucket = options_.contiguous_gradients ? options_.reduce_bucket_size : 0;
@@ -115,7 +112,7 @@ class Parts {
     if (!single && options_.world_size == 1 && !options_.offload_param) return;
     for (const ListedWeight& weight : weights) {
       const std::int64_t whole = single ? weight.stored() : part(weight) * options_.world_size;
-      of(held, Category::gathered_weights) += bytes_of(whole, weight.dtype);
+      of(held, Category::gathered_weights) += bytes_of(whole, zero_cast(weight.dtype, options_.module_dtype));
     }
   }
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/refusal.h"
-#include "estimate/weight_list.h"
 #include "estimate/zero_plan.h"
 #include "model/family_design.h"
 #include "model/target_matching.h"
@@ -59,10 +58,8 @@ void check_training(const JobSpec& job, Diagnostics& refusals) {
 void check_persistent(const JobSpec& job, const Zero3Options& options, const StackProfile& stack,
                       Diagnostics& refusals) {
   std::optional<DType> dtype;
-  for (const ListedWeight& weight : list_weights(job, stack.load())) {
-    if (weight.stored() > options.param_persistence_threshold) continue;
-    const bool cast = options.module_dtype && is_floating(weight.dtype);
-    const DType own = cast ? *options.module_dtype : weight.dtype;
+  for (const ListedWeight& weight : persistent_weights(list_weights(job, stack.load()), options)) {
+    const DType own = zero_cast(weight.dtype, options.module_dtype);
     if (dtype.value_or(own) != own) {
       refusals.push_back(refusal(
           "zero3-persistent-dtypes",
@@ -77,15 +74,17 @@ void check_persistent(const JobSpec& job, const Zero3Options& options, const Sta
 
 /// What is fetched together must be of one dtype where it is summed (all_gather_coalesced, get_only_unique_item).
 void check_fetched(const JobSpec& job, const Zero3Options& options, const StackProfile& stack, Diagnostics& refusals) {
-  if (!options.fetches_by_all_reduce || options.module_dtype) return;
+  if (!options.fetches_by_all_reduce) return;
   std::set<DType> dtypes;
-  for (const ListedWeight& weight : list_weights(job, stack.load())) dtypes.insert(weight.dtype);
+  for (const ListedWeight& weight : list_weights(job, stack.load()))
+    dtypes.insert(zero_cast(weight.dtype, options.module_dtype));
+  const bool castable = std::all_of(dtypes.begin(), dtypes.end(), is_floating);
   if (dtypes.size() > 1)
     refusals.push_back(refusal("zero3-fetched-dtypes",
                                "parameters that ZeRO-3 fetches together by all-reduce are of several dtypes: 'expected "
                                "there to be only one unique element'",
                                "plans.zero3.stage3_use_all_reduce_for_fetch_params",
-                               "leave it out, or set training.mixed_precision to bf16"));
+                               castable ? "leave it out, or set training.mixed_precision to bf16" : "leave it out"));
 }
 
 /// PEFT's wrapper of such a module passes on what its copy has, DeepSpeed's hooks among it, which then count gradients
@@ -124,6 +123,18 @@ void check_experts(const JobSpec& job, const StackProfile& stack, Diagnostics& r
 }
 
 }  // namespace
+
+Weights persistent_weights(const Weights& weights, const Zero3Options& options) {
+  Weights persistent;
+  std::int64_t whole = 0;
+  for (const ListedWeight& weight : weights) {
+    if (weight.stored() > options.param_persistence_threshold) continue;
+    if (weight.stored() > options.model_persistence_threshold - whole) continue;
+    whole += weight.stored();
+    persistent.push_back(weight);
+  }
+  return persistent;
+}
 
 Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack) {
   Diagnostics refusals = check_zero(job, plan);

@@ -16,6 +16,9 @@ namespace {
 
 std::string python(bool value) { return value ? "True" : "False"; }
 
+/// Where a job file has this option.
+std::string path_of(const Zero& plan, const char* key) { return "plans.zero" + std::to_string(plan.stage) + "." + key; }
+
 /// HfTrainerDeepSpeedConfig.fill_match: a value that is not "auto" must be the Trainer's.
 Diagnostic mismatch(const std::string& key, const std::string& given, const std::string& trainers_key,
                     const std::string& trainers) {
@@ -37,8 +40,8 @@ void check_precision_sections(const TrainingSpec& training, const Zero& plan, Di
 /// report_ipg_memory_usage divides by it (base_optimizer.py).
 void check_bucket(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
   if (zero_reduce_bucket_size(job.model, plan) > 0) return;
-  refusals.push_back(refusal("zero-empty-bucket", "ZeroDivisionError: float floor division by zero", "plans",
-                             "leave reduce_bucket_size out, or set it to auto"));
+  refusals.push_back(refusal("zero-empty-bucket", "ZeroDivisionError: float floor division by zero",
+                             path_of(plan, "reduce_bucket_size"), "leave reduce_bucket_size out, or set it to auto"));
 }
 
 /// _do_optimizer_sanity_check (engine.py)
@@ -57,7 +60,9 @@ void check_accumulation(const JobSpec& job, const Zero& plan, Diagnostics& refus
 void check_masters(const Zero& plan, Diagnostics& refusals) {
   const ZeroBf16& bf16 = plan.bf16;
   const auto refuse = [&](std::string message, std::string hint) {
-    refusals.push_back(refusal("zero-bf16-masters", std::move(message), "plans", std::move(hint)));
+    const char* key =
+        bf16.bf16_master_weights_and_grads ? "bf16.bf16_master_weights_and_grads" : "bf16.bf16_optimizer_states";
+    refusals.push_back(refusal("zero-bf16-masters", std::move(message), path_of(plan, key), std::move(hint)));
   };
   if (bf16.bf16_optimizer_states && !bf16.bf16_master_weights_and_grads)
     refuse("bf16_optimizer_states requires bf16_master_weights_and_gradients.", "set that too, or leave both out");
@@ -71,14 +76,22 @@ void check_masters(const Zero& plan, Diagnostics& refusals) {
 
 /// What reduce-scatter takes (stage_1_and_2.py and stage3.py, where the optimizer is made). Stage 1 sums whole buckets.
 void check_scaling(const Zero& plan, Diagnostics& refusals) {
-  if (plan.stage == 1 || !plan.reduce_scatter) return;
+  if (plan.stage == 1 || !plan.reduce_scatter) {
+    if (plan.gradient_predivide_factor == 0 && !plan.prescale_gradients)
+      refusals.push_back(refusal("zero-predivide",
+                                 plan.stage == 3 ? "every gradient is divided by 0, and is no number afterwards"
+                                                 : "ZeroDivisionError: float division by zero",
+                                 path_of(plan, "gradient_predivide_factor"), "leave it out"));
+    return;
+  }
   const bool predivides = plan.gradient_predivide_factor != 1;
   if (!predivides && !plan.prescale_gradients) return;
   refusals.push_back(
       refusal("zero-scaled-gradients",
               std::string(predivides ? "gradient_predivide_factor != 1.0 is" : "pre-scale gradients is") +
                   " not yet supported with ZeRO-" + std::to_string(plan.stage) + " with reduce scatter enabled",
-              "plans", "leave prescale_gradients and gradient_predivide_factor out, or set reduce_scatter to false"));
+              path_of(plan, predivides ? "gradient_predivide_factor" : "prescale_gradients"),
+              "leave prescale_gradients and gradient_predivide_factor out, or set reduce_scatter to false"));
 }
 
 /// initialize_optimizer_states (deepspeed/runtime/zero/stage_1_and_2.py, 0.18.3); DeepSpeedCPUAdagrad is none.
@@ -125,6 +138,10 @@ std::optional<DType> zero_module_dtype(const TrainingSpec& training, const Zero&
   if (plan.fp16.enabled.value_or(training.fp16)) return DType::float16;
   if (plan.bf16.enabled.value_or(training.bf16)) return DType::bfloat16;
   return std::nullopt;
+}
+
+DType zero_cast(DType own, std::optional<DType> module_dtype) {
+  return module_dtype && is_floating(own) ? *module_dtype : own;
 }
 
 std::optional<DType> zero_dtype(std::optional<ZeroDType> word) {

@@ -14,6 +14,8 @@ namespace qlp {
 
 /// The dtype that DeepSpeed's engine casts the model to: bf16 or fp16, where "auto" is the Trainer's mixed precision.
 std::optional<DType> zero_module_dtype(const TrainingSpec& training, const Zero& plan);
+/// The dtype of a weight once the engine has cast the module, which leaves what is not floating as it is.
+DType zero_cast(DType own, std::optional<DType> module_dtype);
 /// communication_data_type, data_types: none where DeepSpeed takes that of the module.
 std::optional<DType> zero_dtype(std::optional<ZeroDType> word);
 /// Of master weights, by bf16_master_weights_and_grads.

@@ -145,6 +145,40 @@ TEST_CASE(
   CHECK(refused == std::vector<std::string>{"amp", "torch_autocast", "zero_optimization.mics_shard_size"});
 }
 
+TEST_CASE("config/launch_file: options that DeepSpeed's file has at its root and in sections of their own") {
+  Findings findings;
+  const auto plan = read(R"({"communication_data_type": "FP32", "data_types": {"grad_accum_dtype": "torch.float32"},
+                             "prescale_gradients": true, "gradient_predivide_factor": 2.0,
+                             "bf16": {"enabled": "auto", "bf16_master_weights_and_grads": true,
+                                      "bf16_optimizer_states": true, "immediate_grad_update": false},
+                             "zero_optimization": {"stage": 2, "overlap_comm": null, "reduce_scatter": false}})",
+                         findings);
+  REQUIRE(plan);
+  CHECK(findings.list().empty());
+  auto expected = std::get<Zero>(find_plan("zero2")->plan);
+  expected.reduce_scatter = false;
+  expected.communication_data_type = ZeroDType::fp32, expected.data_types.grad_accum_dtype = ZeroDType::fp32;
+  expected.prescale_gradients = true, expected.gradient_predivide_factor = 2;
+  expected.bf16.bf16_master_weights_and_grads = expected.bf16.bf16_optimizer_states = true;
+  CHECK(std::get<Zero>(plan->plan.plan) == expected);
+}
+
+TEST_CASE("config/launch_file: auto and null only where a library makes something of them") {
+  for (const char* file : {R"({"communication_data_type": "auto", "zero_optimization": {"stage": 2}})",
+                           R"({"communication_data_type": "float32", "zero_optimization": {"stage": 2}})",
+                           R"({"data_types": {"grad_accum_dtype": "auto"}, "zero_optimization": {"stage": 2}})",
+                           R"({"data_types": {"grad_accum_dtype": "int8"}, "zero_optimization": {"stage": 2}})",
+                           R"({"gradient_clipping": null, "zero_optimization": {"stage": 2}})",
+                           R"({"bf16": {"enabled": null}, "zero_optimization": {"stage": 2}})",
+                           R"({"zero_optimization": {"stage": 2, "reduce_scatter": null}})",
+                           R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": null}})"}) {
+    CAPTURE(file);
+    Findings findings;
+    read(file, findings);
+    CHECK(findings.has_errors());
+  }
+}
+
 TEST_CASE("config/launch_file: nodes are the file's word only where the number of ranks is") {
   const MemoryFiles files(std::map<std::string, std::string>{
       {"a.yaml", "distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 2\n"}});

@@ -263,6 +263,23 @@ TEST_CASE("estimate/zero3_plan: what cannot run, or is not worked out, is refuse
     job.adapter->autocast_adapter_dtype = true, job.dtype = DType::float32;
     CHECK(refused(job, plan).empty());
   }
+  SUBCASE("small parameters of two dtypes, of which only the first few stay whole") {
+    job.training.bf16 = false;
+    plan.stage3_model_persistence_threshold = 0;
+    CHECK(refused(job, plan).empty());
+  }
+  SUBCASE(
+      "parameters of two dtypes that are fetched by all-reduce, which the engine's cast leaves where they are 4-bit") {
+    plan.stage3_use_all_reduce_for_fetch_params = true;
+    plan.stage3_param_persistence_threshold = 0;
+    CHECK(refused(job, plan).empty());
+    job.quantization = QuantizationSpec{};
+    CHECK(refused(job, plan) == Codes{"zero3-fetched-dtypes"});
+    job.quantization->quant_storage = DType::bfloat16;
+    CHECK(refused(job, plan).empty());
+    job.quantization.reset(), job.training.bf16 = false;
+    CHECK(refused(job, plan) == Codes{"zero3-fetched-dtypes"});
+  }
   SUBCASE("options one by one, all at once") {
     plan.zero_hpz_partition_size = 8;
     plan.zero_quantized_weights = true;

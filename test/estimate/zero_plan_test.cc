@@ -82,6 +82,12 @@ TEST_CASE("estimate/zero_plan: gradients are scaled beside reduce-scatter in sta
     CHECK(refused(kLora, Zero{.stage = stage, .prescale_gradients = true}) == code);
     CHECK(refused(kLora, Zero{.stage = stage, .gradient_predivide_factor = 2}) == code);
     CHECK(refused(kLora, Zero{.stage = stage, .reduce_scatter = false, .gradient_predivide_factor = 2}) == "");
+    Zero by_nothing{.stage = stage, .reduce_scatter = false, .gradient_predivide_factor = 0};
+    CHECK(refused(kLora, by_nothing) == "zero-predivide");
+    CHECK(check_zero(kLora, by_nothing).front().key_path ==
+          "plans.zero" + std::to_string(stage) + ".gradient_predivide_factor");
+    by_nothing.prescale_gradients = true;  // by the number of ranks in its place
+    CHECK(refused(kLora, by_nothing) == "");
   }
 }
 
