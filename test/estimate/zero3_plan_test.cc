@@ -152,6 +152,15 @@ TEST_CASE(
     plan.contiguous_gradients = false;
     CHECK(run(job, plan) == Figures{4'667'647'007, 2'391'120'903});
   }
+  SUBCASE("a table's gradient, larger than the bucket, is divided into a copy, unless it is scaled before") {
+    plan.reduce_scatter = false;
+    plan.communication_data_type = ZeroDType::fp32;
+    const auto undivided = run(job, plan).peak;
+    plan.gradient_predivide_factor = 2;
+    CHECK(run(job, plan).peak > undivided);
+    plan.prescale_gradients = true;
+    CHECK(run(job, plan).peak == undivided);
+  }
   SUBCASE("gradients that are added up in float32") {
     plan.data_types.grad_accum_dtype = ZeroDType::fp32;
     CHECK(run(job, plan) == Figures{4'829'291'417, 2'727'877'501});
