@@ -170,7 +170,8 @@ def plan_of(c, versions, training):
         if not clips:
             training["max_grad_norm"] = 0
         return plan, options
-    if plan in ("single", "ddp"):
+    alone = plan.startswith("fsdp") and c["world"] == 1  # without a group, with which accelerate begins FSDP
+    if plan in ("single", "ddp") or alone:
         return ("ddp" if c["world"] > 1 else "single"), options
     local = c["quant"] in ("nf4", "fp4") and c["storage"] in ("uint8", "int8") and at_least(versions["accelerate"], 1, 14)
     if local and plan in ("fsdp2", "fsdp2-no-reshard"):

@@ -74,11 +74,12 @@ class Tables(unittest.TestCase):
             record("writeback", error="Cannot writeback", plan="fsdp1-no-shard", world=2),
             record("oom", error="CUDA out of memory", alloc_env={"NULLGPU_BYTES": "1029"}),
             record("tight", alloc_env={"NULLGPU_BYTES": "1100"}),
-            record("wrong", plan="fsdp1-no-shard", world=2))))
+            record("wrong", plan="fsdp1-no-shard", world=2),
+            record("alone", plan="fsdp1-no-shard"))))
         got = {k[0]: r["predicted"] for k, r in rows.items() if k[1] == "refused"}
-        self.assertEqual(got, {"writeback": "1", "oom": "1", "tight": "0", "wrong": "1"})
+        self.assertEqual(got, {"writeback": "1", "oom": "1", "tight": "0", "wrong": "1", "alone": "0"})
         self.assertIn("wrong: frozen parameters  (but it runs)", rest)
-        self.assertIn("refused: 3 of 4 as measured; 1 refused that run, 0 planned", rest)
+        self.assertIn("refused: 4 of 5 as measured; 1 refused that run, 0 planned", rest)
 
     def test_what_cannot_be_expressed_is_named_and_crashes_do_not_stop_the_rest(self):
         rows, rest = self.accuracy("\n".join(json.dumps(r) for r in (
