@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shard/sharding_runtime.h"
 #include "tensor/factories.h"
 
 namespace qlp {
@@ -16,39 +17,37 @@ void FullyShard::begin(Holders holders, const std::function<bool(const Parameter
     }
 }
 
-FullyShard::Managed FullyShard::managed_states(const std::vector<Module*>& modules) const {
-  Managed found;
+std::vector<Parameter*> FullyShard::managed_parameters(const std::vector<Module*>& modules) const {
+  std::vector<Parameter*> found;
   const auto add = [&](Parameter* parameter) {
-    if (!ignored_.contains(parameter) && std::ranges::find(found.parameters, parameter) == found.parameters.end())
-      found.parameters.push_back(parameter);
+    if (!ignored_.contains(parameter) && std::ranges::find(found, parameter) == found.end()) found.push_back(parameter);
   };
   const std::function<void(Module&)> search = [&](Module& module) {
     if (state_of_.contains(&module)) return;
     for (Module* child : module.children()) search(*child);
     for (const auto& parameter : module.own_parameters()) add(parameter.get());
     for (Parameter* parameter : module.shared_parameters()) add(parameter);
-    for (const ModuleBuffer& buffer : module.own_buffers())
-      if (buffer.tensor->defined()) found.buffers.push_back(buffer.tensor);
   };
   for (Module* module : modules) search(*module);
   return found;
 }
 
 void FullyShard::add(Context& ctx, const std::vector<Module*>& modules, const ReshardAfterForward& reshard) {
-  const Managed managed = managed_states(modules);
+  const std::vector<Parameter*> managed = managed_parameters(modules);
   // _move_states_to_device: what is on the host goes to the GPU first, and from there once all of it is cut.
-  const auto moved = [&](const Tensor& tensor) { return ctx.place == Place::device ? to_device(ctx, tensor) : tensor; };
+  const bool moves = ctx.place == Place::device;
   std::vector<Tensor> whole;
-  for (Parameter* parameter : managed.parameters) {
+  for (Parameter* parameter : managed) {
     Tensor& held = whole_.at(parameter);
-    whole.push_back(moved(held));
+    whole.push_back(moves ? to_device(ctx, held) : held);
     if (std::ranges::find(holders_.variables, parameter) != holders_.variables.end()) held = whole.back();
     if (keeps_whole_ && parameter->trainable) kept_.push_back(whole.back());
   }
-  for (Tensor* buffer : managed.buffers) *buffer = moved(*buffer);
+  if (moves)
+    for (Module* module : modules) move_buffers(ctx, *module);
   std::vector<Fsdp2Param> params;
-  for (std::size_t i = 0; i < managed.parameters.size(); ++i) {
-    Parameter* parameter = managed.parameters[i];
+  for (std::size_t i = 0; i < managed.size(); ++i) {
+    Parameter* parameter = managed[i];
     if (Fsdp2Param* earlier = shard_of(*parameter)) earlier->disown();
     params.emplace_back(ctx, *parameter, whole[i], shared_.options);
   }
@@ -59,7 +58,7 @@ void FullyShard::adopt(Context& ctx, const std::vector<Module*>& modules, const 
                        bool experts) {
   const Fsdp2Options& options = experts ? shared_.of_experts : shared_.options;
   std::vector<Fsdp2Param> params;
-  for (Parameter* parameter : managed_states(modules).parameters)
+  for (Parameter* parameter : managed_parameters(modules))
     if (!shard_of(*parameter)) params.emplace_back(ctx, *parameter, options);
   add_state(modules, std::move(params), reshard, options);
 }

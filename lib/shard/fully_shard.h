@@ -67,11 +67,7 @@ class FullyShard {
  private:
   void add_state(const std::vector<Module*>& modules, std::vector<Fsdp2Param> params,
                  const ReshardAfterForward& reshard, const Fsdp2Options& options);
-  struct Managed {
-    std::vector<Parameter*> parameters;
-    std::vector<Tensor*> buffers;
-  };
-  Managed managed_states(const std::vector<Module*>& modules) const;
+  std::vector<Parameter*> managed_parameters(const std::vector<Module*>& modules) const;
 
   Fsdp2Shared shared_;
   std::vector<std::unique_ptr<Fsdp2State>> states_;
