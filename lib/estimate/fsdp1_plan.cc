@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/refusal.h"
+#include "estimate/model_options.h"
 #include "model/target_matching.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/job_names.h"
@@ -21,12 +22,6 @@ std::string key_path(const Fsdp1& plan, std::string_view key) {
   std::string strategy(name_of(plan.sharding_strategy));
   std::replace(strategy.begin(), strategy.end(), '_', '-');
   return "plans.fsdp1-" + strategy + "." + std::string(key);
-}
-
-/// The dtype in which adapters are trained (peft tuners_utils.py, cast_adapter_dtype; TRL's cast).
-DType adapter_dtype(const JobSpec& job) {
-  if (job.adapter->dtype) return *job.adapter->dtype;
-  return job.adapter->autocast_adapter_dtype ? DType::float32 : job.dtype;
 }
 
 void check_quantized(const JobSpec& job, Diagnostics& refusals) {

@@ -155,9 +155,7 @@ void check_stack(const JobSpec& job, const StackProfile& stack, Diagnostics& ref
                                "had cast them to bfloat16 in the forward pass",
                                "training.gradient_checkpointing",
                                "set use_reentrant to true, or leave checkpointing out"));
-  const bool adapters_differ =
-      job.adapter &&
-      job.adapter->dtype.value_or(job.adapter->autocast_adapter_dtype ? DType::float32 : job.dtype) != job.dtype;
+  const bool adapters_differ = job.adapter && adapter_dtype(job) != job.dtype;
   const bool all_float32 = job.training.mixed_precision() && stack.fsdp2_upcast() == Fsdp2Upcast::whole_model;
   if (adapters_differ && !all_float32 && !stack.fsdp2_mixes_frozen_dtypes())
     refusals.push_back(refusal("fsdp2-mixed-dtypes",

@@ -15,6 +15,11 @@ bool uses_liger(const JobSpec& job) {
   return job.training.loss == Loss::liger && liger_knows(job.model.family, job.stack);
 }
 
+DType adapter_dtype(const JobSpec& job) {
+  if (job.adapter->dtype) return *job.adapter->dtype;
+  return job.adapter->autocast_adapter_dtype ? DType::float32 : job.dtype;
+}
+
 ModelBehaviour model_behaviour(const JobSpec& job, const StackProfile& stack) {
   ModelBehaviour behaviour = stack.model(job.model.family);
   if (!uses_liger(job)) return behaviour;

@@ -13,6 +13,8 @@ namespace qlp {
 bool liger_knows(Family family, const StackVersions& stack);
 /// And they are asked for.
 bool uses_liger(const JobSpec& job);
+/// The dtype in which the job's adapter is trained (peft tuners_utils.py, cast_adapter_dtype; TRL's cast).
+DType adapter_dtype(const JobSpec& job);
 ModelBehaviour model_behaviour(const JobSpec& job, const StackProfile& stack);
 /// The part of the model that `rank` runs.
 BuildOptions build_options(const JobSpec& job, std::int64_t rank, const StackProfile& stack);

@@ -7,6 +7,7 @@
 
 #include "base/refusal.h"
 #include "base/text.h"
+#include "estimate/model_options.h"
 #include "estimate/weight_list.h"
 #include "plan/loading.h"
 #include "plan/stack_profile.h"
@@ -223,11 +224,8 @@ std::optional<Diagnostic> warn_of_cast(const JobSpec& job, const Zero& zero) {
 /// Gradients that are added up in another dtype than the model's: what is reduced are copies of them
 /// (stage_1_and_2.py, get_gradient_for_reduction, copy_grads_in_partition, 0.18.3).
 std::optional<Diagnostic> warn_of_own_gradients(const JobSpec& job, const Zero& zero) {
-  const auto of_adapter = [&](const AdapterSpec& adapter) {
-    return adapter.dtype.value_or(adapter.autocast_adapter_dtype ? DType::float32 : job.dtype);
-  };
   const auto module = zero_module_dtype(job.training, zero);
-  const DType trained = module.value_or(job.adapter ? of_adapter(*job.adapter) : job.dtype);
+  const DType trained = module.value_or(job.adapter ? adapter_dtype(job) : job.dtype);
   const DType added_up = zero_dtype(zero.data_types.grad_accum_dtype).value_or(module.value_or(DType::float32));
   if (zero.stage != 1 || trained == added_up || job.cluster.world_size == 1) return std::nullopt;
   return refusal("zero1-own-gradients",
