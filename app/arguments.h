@@ -10,9 +10,9 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
+#include "base/enum_names.h"
 #include "estimate/search.h"
 #include "estimate/verification.h"
-#include "plan/job_names.h"
 
 namespace qlp::app {
 

@@ -12,11 +12,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/enum_names.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "estimate/search.h"
 #include "estimate/verification.h"
-#include "plan/job_names.h"
 
 namespace qlp::app {
 

@@ -11,7 +11,6 @@
 #include "config/json_parser.h"
 #include "config/model_reader.h"
 #include "model/family_design.h"
-#include "plan/job_names.h"
 
 namespace qlp {
 namespace {

@@ -5,6 +5,8 @@
 #include "config/deepspeed_reader.h"
 #include "config/map_reader.h"
 #include "plan/catalogue.h"
+#include "plan/job_names.h"
+#include "plan/plan_names.h"
 
 namespace qlp {
 namespace {

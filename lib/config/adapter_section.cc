@@ -7,6 +7,7 @@
 #include "config/job_tree.h"
 #include "config/named_file.h"
 #include "model/target_matching.h"
+#include "plan/job_names.h"
 
 namespace qlp {
 namespace {

@@ -9,6 +9,7 @@
 #include "config/deepspeed_keys.h"
 #include "config/map_reader.h"
 #include "plan/catalogue.h"
+#include "plan/plan_names.h"
 
 namespace qlp {
 namespace {

@@ -118,7 +118,7 @@ LaunchDefaults defaults_of(const std::optional<LaunchFile>& launch, const Sectio
 /// FSDP's own wrapper around each unit's module, which is torch's checkpoint without reentrance
 /// (accelerate/accelerator.py and utils/fsdp_utils.py, 1.15).
 void adopt_checkpointing(const Section& plans, JobSpec& job, Findings& findings) {
-  if (!StackProfile(job.stack).trainer_turns_cache_off())
+  if (!StackProfile(job.stack).trainer.turns_cache_off())
     findings.error("not-supported", plans.place,
                    "fsdp_activation_checkpointing: transformers " + to_string(job.stack.transformers) +
                        " grows its cache when a layer runs again, and torch stops with a CheckpointError",

@@ -9,6 +9,7 @@
 #include "config/yaml_text.h"
 #include "plan/gpu_catalogue.h"
 #include "plan/job_names.h"
+#include "plan/plan_names.h"
 
 namespace qlp {
 namespace {

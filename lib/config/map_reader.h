@@ -12,9 +12,9 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
+#include "base/enum_names.h"
 #include "config/findings.h"
 #include "config/text_node.h"
-#include "plan/job_names.h"
 
 namespace qlp {
 

@@ -4,6 +4,7 @@
 #include "config/model_catalogue.h"
 #include "config/model_reader.h"
 #include "config/yaml_parser.h"
+#include "plan/job_names.h"
 
 namespace qlp {
 namespace {

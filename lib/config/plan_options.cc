@@ -3,6 +3,8 @@
 #include <array>
 #include <type_traits>
 
+#include "plan/plan_names.h"
+
 namespace qlp {
 namespace {
 

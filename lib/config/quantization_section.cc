@@ -1,6 +1,7 @@
 #include <array>
 
 #include "config/job_sections.h"
+#include "plan/job_names.h"
 
 namespace qlp {
 namespace {

@@ -5,6 +5,7 @@
 #include "config/family_table.h"
 #include "config/model_numbers.h"
 #include "config/model_reader.h"
+#include "plan/job_names.h"
 
 namespace qlp {
 namespace {

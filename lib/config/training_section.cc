@@ -4,6 +4,7 @@
 #include "config/job_sections.h"
 #include "config/job_tree.h"
 #include "model/target_matching.h"
+#include "plan/job_names.h"
 #include "plan/stack_profile.h"
 
 namespace qlp {
@@ -168,7 +169,7 @@ std::optional<OptimTargets> read_optim_targets(MapReader& map, const NamedOptimi
 
 /// sdpa, where transformers has it for the family (modeling_utils.py, _check_and_adjust_attn_implementation).
 Attention default_attention(std::optional<Family> family, const StackVersions& stack) {
-  const bool capped = family == Family::gemma2 && !StackProfile(stack).gemma2_takes_sdpa();
+  const bool capped = family == Family::gemma2 && !StackProfile(stack).models.gemma2_takes_sdpa();
   return capped || family == Family::gpt_oss ? Attention::eager : Attention::sdpa;
 }
 

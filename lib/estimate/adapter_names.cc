@@ -22,7 +22,8 @@ struct ModuleNames {
 
 ModuleNames module_names(const JobSpec& job) {
   ModuleNames names;
-  const auto model = build_model(job.model, {.model_behaviour = StackProfile(job.stack).model(job.model.family)});
+  const auto model =
+      build_model(job.model, {.model_behaviour = StackProfile(job.stack).models.behaviour(job.model.family)});
   if (!model) return names;
   model.value()->visit([&](const Module& module) {
     names.all.push_back(module.name());

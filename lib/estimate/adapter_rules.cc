@@ -38,27 +38,27 @@ class Rules {
       refuse_if(used && !known, "not-in-peft", "LoraConfig has " + key + " from PEFT " + since + " on", key,
                 "take a newer stack, or leave it out");
     };
-    needs(!adapter_.exclude_modules.empty() || !adapter_.exclude_pattern.empty(), stack_.peft_has_exclude_modules(),
+    needs(!adapter_.exclude_modules.empty() || !adapter_.exclude_pattern.empty(), stack_.peft.has_exclude_modules(),
           "exclude_modules", "0.14");
-    needs(adapter_.lora_bias, stack_.peft_has_lora_bias(), "lora_bias", "0.14");
-    needs(!adapter_.trainable_token_indices.empty(), stack_.peft_has_trainable_tokens(), "trainable_token_indices",
+    needs(adapter_.lora_bias, stack_.peft.has_lora_bias(), "lora_bias", "0.14");
+    needs(!adapter_.trainable_token_indices.empty(), stack_.peft.has_trainable_tokens(), "trainable_token_indices",
           "0.15");
-    needs(!adapter_.target_parameters.empty(), stack_.peft_has_target_parameters(), "target_parameters", "0.17");
+    needs(!adapter_.target_parameters.empty(), stack_.peft.has_target_parameters(), "target_parameters", "0.17");
   }
 
   void check_layers() {
     const bool saves_targets = std::ranges::any_of(adapter_.target_modules, [&](const std::string& target) {
       return std::ranges::find(adapter_.modules_to_save, target) != adapter_.modules_to_save.end();
     });
-    refuse_if(saves_targets && !stack_.peft_spares_saved_modules(), "saved-target",
+    refuse_if(saves_targets && !stack_.peft.spares_saved_modules(), "saved-target",
               "PEFT before 0.16 copies a module of modules_to_save with its adapter in it, which is not planned",
               "modules_to_save", "name it there, or in target_modules");
     const bool of_experts =
-        job_.model.experts && stack_.lists_experts(job_.model.family) && !adapter_.layers_to_transform.empty();
-    refuse_if(of_experts && !stack_.peft_finds_layer_of_expert(), "layer-of-expert",
+        job_.model.experts && stack_.models.lists_experts(job_.model.family) && !adapter_.layers_to_transform.empty();
+    refuse_if(of_experts && !stack_.peft.finds_layer_of_expert(), "layer-of-expert",
               "PEFT before 0.20 takes the number of an expert for that of its layer", "layers_to_transform",
               "take a newer stack, or leave it out");
-    const bool stacks = job_.model.experts && !stack_.lists_experts(job_.model.family);
+    const bool stacks = job_.model.experts && !stack_.models.lists_experts(job_.model.family);
     refuse_if(!adapter_.target_parameters.empty() && !stacks, "bare-parameters",
               "only stacks of experts and their routers are bare parameters that are planned", "target_parameters",
               "target_modules for linear layers");
@@ -101,7 +101,7 @@ class Rules {
               "tokens of a tied table with a copy of its head are not planned yet", key, "leave lm_head out");
     refuse_if(reads_head && uses_liger(job_), "tokens-liger",
               "Liger's loss reads the weight of the head without the tokens that are trained", key, "loss: plain");
-    const bool splits_root = std::holds_alternative<Fsdp2>(plan_) && stack_.fsdp2_splits_root();
+    const bool splits_root = std::holds_alternative<Fsdp2>(plan_) && stack_.fsdp2.splits_root();
     refuse_if(reads_head && splits_root, "tokens-shared",
               "accelerate takes a tied table with tokens that are trained for one that is not tied, and cuts it twice: "
               "'FSDP requires named DeviceMesh dims for ND parallelism'",
@@ -114,9 +114,9 @@ class Rules {
                           const std::string& hint) {
     const Mesh& mesh = job_.cluster.mesh;
     const bool shared = mesh.tp > 1 || mesh.cp > 1 || mesh.pp > 1 || mesh.ep > 1;
-    const bool by_itself = stack_.model(job_.model.family).embedding_scales_itself;
+    const bool by_itself = stack_.models.behaviour(job_.model.family).embedding_scales_itself;
     const bool scales = where_embedding_scales(job_.model.family, by_itself) == EmbeddingScale::by_module;
-    refuse_if(scales && !stack_.peft_scales_embeddings(), code + "-scaled",
+    refuse_if(scales && !stack_.peft.scales_embeddings(), code + "-scaled",
               what + " is planned from PEFT 0.18 on where the embedding multiplies what it gives by a number", key,
               hint);
     refuse_if(shared, code + "-sharded", what + " is not planned where ranks share layers, sequences or stages", key,
@@ -125,7 +125,7 @@ class Rules {
 
   /// Of layers of the base, which few families have.
   bool trains_biases() const {
-    return std::ranges::any_of(list_weights(job_, stack_.load()), [](const ListedWeight& weight) {
+    return std::ranges::any_of(list_weights(job_, stack_.load), [](const ListedWeight& weight) {
       return weight.kind == WeightKind::bias && weight.trained;
     });
   }

@@ -33,7 +33,8 @@ Diagnostics check_attention(const JobSpec& job, const StackProfile& stack) {
                         ? "transformers has no sdpa for attention with sinks (modeling_gpt_oss.py, _supports_sdpa)"
                         : "flash_attn 2 has no sinks; the kernels that have them are not planned yet",
                     "training.attn_implementation", "use eager")};
-  if (job.model.family != Family::gemma2 || job.training.attention != Attention::sdpa || stack.gemma2_takes_sdpa())
+  if (job.model.family != Family::gemma2 || job.training.attention != Attention::sdpa ||
+      stack.models.gemma2_takes_sdpa())
     return {};
   return {refusal("attention-refused", "transformers refuses sdpa for Gemma 2, whose scores are capped",
                   "training.attn_implementation", "use eager")};
@@ -41,7 +42,7 @@ Diagnostics check_attention(const JobSpec& job, const StackProfile& stack) {
 
 Diagnostics attention_warnings(const JobSpec& job, const StackProfile& stack) {
   const bool hopper = job.cluster.gpu.compute_capability / 10 == 9;
-  if (!hopper || job.training.attention != Attention::sdpa || !stack.prefers_cudnn_attention()) return {};
+  if (!hopper || job.training.attention != Attention::sdpa || !stack.torch.prefers_cudnn_attention()) return {};
   Diagnostic warning =
       refusal("attention-cudnn",
               "this torch prefers cuDNN's attention on Hopper, whose workspace is not known; the "

@@ -2,7 +2,6 @@
 #include "estimate/check_rules.h"
 #include "estimate/fsdp2_plan.h"
 #include "estimate/weight_list.h"
-#include "plan/job_names.h"
 
 namespace qlp {
 namespace {
@@ -11,7 +10,7 @@ namespace {
 template <class Counts>
 Bytes in_float32(const CheckedPlan& checked, Counts&& counts) {
   Bytes sum;
-  for (const ListedWeight& weight : list_weights(checked.job, checked.stack.load()))
+  for (const ListedWeight& weight : list_weights(checked.job, checked.stack.load))
     if (counts(weight)) sum += bytes_of(weight.stored(), DType::float32);
   return sum;
 }

@@ -2,7 +2,6 @@
 
 #include "estimate/model_options.h"
 #include "plan/catalogue.h"
-#include "plan/job_names.h"
 
 namespace qlp {
 

@@ -4,7 +4,6 @@
 #include "estimate/adapter_names.h"
 #include "estimate/check_fixes.h"
 #include "estimate/check_rules.h"
-#include "plan/job_names.h"
 
 namespace qlp {
 namespace {

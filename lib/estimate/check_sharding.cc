@@ -85,7 +85,7 @@ std::vector<Suspicion> sharding_rules(const CheckedPlan& checked) {
   const ClusterSpec& cluster = checked.job.cluster;
   if (!checked.ran() || cluster.world_size == 1 || cluster.mesh != Mesh{}) return out;  // a mesh cuts by itself
   check_wrapping(checked, out);
-  const Weights weights = list_weights(checked.job, checked.stack.load());
+  const Weights weights = list_weights(checked.job, checked.stack.load);
   check_units(checked, weights, out);
   // An 8-bit weight is known to its layer by a second name: ZeRO-3 cuts a copy.
   const bool eight_bit = checked.job.quantization && checked.job.quantization->eight_bit();

@@ -30,7 +30,7 @@ namespace {
 /// Every rank holds everything.
 class Whole {
  public:
-  Whole(const JobSpec& job, const StackProfile& stack) : job_(job), quant_(stack.quant()) {}
+  Whole(const JobSpec& job, const StackProfile& stack) : job_(job), quant_(stack.quant) {}
 
   void add(const Weights& weights, Held& held) const {
     for (const ListedWeight& weight : weights) {
@@ -59,7 +59,7 @@ class Flat {
         plan_(plan),
         groups_(fsdp1_groups(plan, job.cluster)),
         rank_(rank % groups_.ranks),
-        quant_(stack.quant()),
+        quant_(stack.quant),
         precision_(fsdp1_mixed_precision(plan, job)),
         compute_dtype_(precision_.param_dtype) {}
   const std::optional<DType>& buffer_dtype() const { return precision_.buffer_dtype; }
@@ -162,11 +162,11 @@ class ByRows {
         ranks_(shard_ranks(job, plan)),
         rank_(shard_place(job, plan, rank)),
         of_experts_(expert_share(job, plan, rank)),
-        quant_(stack.quant()) {
+        quant_(stack.quant) {
     param_dtype_ = precision_of(job, plan).param_dtype;
     upcast_ = upcast_of(job, plan, stack);
     // A tied table is in the unit of the embedding and in that of the head, once a copy is trained beside it.
-    cuts_table_twice_ = job.model.tie_word_embeddings && job.adapter && stack.fsdp2_splits_root();
+    cuts_table_twice_ = job.model.tie_word_embeddings && job.adapter && stack.fsdp2.splits_root();
   }
 
   void add(const Weights& weights, Held& held) const {
@@ -246,7 +246,7 @@ Bytes quant_state(const JobSpec& job, const Weights& weights, const QuantBehavio
 /// ones tables of all positions; and the factor of Gemma's embedding. FSDP1 casts all of them, but not the frequencies
 /// that longrope picks: a second set, before 5.0 in the place of the buffer that the module was made with.
 Bytes buffers(const JobSpec& job, const StackProfile& stack, const std::optional<DType>& cast) {
-  const ModelBehaviour model = stack.model(job.model.family);
+  const ModelBehaviour model = stack.models.behaviour(job.model.family);
   const RotaryBehaviour& rotary = model.rotary;
   const std::int64_t width = rotary_width(job.model);
   const std::int64_t modules =
@@ -266,7 +266,7 @@ Bytes buffers(const JobSpec& job, const StackProfile& stack, const std::optional
 Bytes token_buffer(const JobSpec& job, const StackProfile& stack, const std::optional<DType>& cast) {
   if (!job.adapter) return {};
   const auto tokens = static_cast<std::int64_t>(job.adapter->trainable_token_indices.size());
-  const bool wide = job.adapter->autocast_adapter_dtype && stack.load().casts_adapters;
+  const bool wide = job.adapter->autocast_adapter_dtype && stack.load.casts_adapters;
   const bool prepared = job.quantization && job.quantization->prepare_kbit;
   return bytes_of(tokens * job.model.hidden_size, cast.value_or(wide || prepared ? DType::float32 : job.dtype));
 }
@@ -274,7 +274,7 @@ Bytes token_buffer(const JobSpec& job, const StackProfile& stack, const std::opt
 /// Of the thread that runs the forward pass and of that of the backward pass (CublasHandlePool.cpp).
 Bytes cublas_workspaces(const JobSpec& job, const StackProfile& stack) {
   const std::uint32_t chip = job.cluster.gpu.compute_capability;
-  const bool large = chip == 90 || (chip > 90 && stack.newer_cublas_workspaces());
+  const bool large = chip == 90 || (chip > 90 && stack.torch.newer_cublas_workspaces());
   constexpr std::uint64_t kThreads = 2, kLarge = 8ULL * 4096, kSmall = 2ULL * 4096 + 8ULL * 16;  // in KiB
   return Bytes{large ? kLarge : kSmall} * 1024 * kThreads;
 }
@@ -292,7 +292,7 @@ Bytes loss_scale() { return Bytes{4 + 4}; }
 
 /// The weights of a stage: its layers; the embedding on the first one, norm and head on the last.
 Weights weights_of(const JobSpec& job, std::int64_t rank, const StackProfile& stack) {
-  Weights weights = list_weights(job, stack.load());
+  Weights weights = list_weights(job, stack.load);
   const ModelSlice slice = slice_of(job, rank);
   const std::int64_t layers = job.model.num_hidden_layers;
   std::erase_if(weights, [&](const ListedWeight& weight) {
@@ -336,8 +336,8 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
                           const Flat flat(job, fsdp1, rank, stack);
                           flat.add(weights, held);
                           cast_buffers = flat.buffer_dtype();
-                          const bool clips = job.training.max_grad_norm > 0 || stack.always_works_out_norm();
-                          if (clips && stack.fsdp1_keeps_zero_scalar())
+                          const bool clips = job.training.max_grad_norm > 0 || stack.trainer.always_works_out_norm();
+                          if (clips && stack.fsdp1.keeps_zero_scalar())
                             of(held, Category::workspace) += bytes_of(1, DType::float32);
                         },
                         [&](const Fsdp2& fsdp2) { ByRows(job, fsdp2, rank, stack).add(weights, held); },
@@ -358,8 +358,8 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
   of(held, Category::parameters) += buffers(job, stack, cast_buffers);
   of(held, Category::adapter) += token_buffer(job, stack, cast_buffers);
   of(held, Category::communication_buffers) += pipeline_buffers(job, plan, slice_of(job, rank));
-  of(held, Category::quant_state) += quant_state(job, weights, stack.quant());
-  if (stack.adds_loss_in_place()) of(held, Category::logits_and_loss) += bytes_of(1, DType::float32);
+  of(held, Category::quant_state) += quant_state(job, weights, stack.quant);
+  if (stack.trainer.adds_loss_in_place()) of(held, Category::logits_and_loss) += bytes_of(1, DType::float32);
   of(held, Category::workspace) += cublas_workspaces(job, stack);
   if (scales_on_gpu) of(held, Category::workspace) += loss_scale();
   hold_first_sums(job, plan, stack, weights, held);
@@ -368,7 +368,8 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
 
 OptimizerState optimizer_state(const JobSpec& job, const ShardingPlan& plan, const Held& held,
                                const StackProfile& stack) {
-  return optimizer_state(job.training.optimizer.kind, stack.optimizer(), held.trained, adagrad_start(job, plan));
+  return optimizer_state(job.training.optimizer.kind, stack.optimizers.behaviour(), held.trained,
+                         adagrad_start(job, plan));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ namespace {
 // CublasHandlePool.cpp, getChosenWorkspaceSize: 32 MiB on Hopper (later on all that came after it), else 8 MiB and 128
 // KiB.
 std::uint64_t cublas_workspace(std::uint32_t compute_capability, const StackProfile& stack) {
-  const bool large = stack.newer_cublas_workspaces() ? compute_capability >= 90 : compute_capability == 90;
+  const bool large = stack.torch.newer_cublas_workspaces() ? compute_capability >= 90 : compute_capability == 90;
   return large ? 33'554'432 : 8'519'680;
 }
 
@@ -42,11 +42,11 @@ constexpr std::uint64_t kCublasLtWorkspace = 1 << 20;  // CUDABlas.cpp, _getWork
 DeviceTraits traits_of(const GpuSpec& gpu, const StackProfile& stack) {
   DeviceTraits traits;
   traits.cublas_workspace_bytes = cublas_workspace(gpu.compute_capability, stack);
-  traits.cublaslt_workspace_bytes = stack.newer_cublas_workspaces() ? 0 : kCublasLtWorkspace;
+  traits.cublaslt_workspace_bytes = stack.torch.newer_cublas_workspaces() ? 0 : kCublasLtWorkspace;
   traits.compute_capability = gpu.compute_capability;
   traits.sm_count = gpu.sm_count;
-  traits.cuda_toolkit = stack.cuda_toolkit();
-  traits.pinned_reuse = stack.pinned_reuse();
+  traits.cuda_toolkit = stack.torch.cuda_toolkit();
+  traits.pinned_reuse = stack.torch.pinned_reuse();
   return traits;
 }
 
@@ -74,7 +74,7 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
   options.world_size = job.cluster.world_size;
   options.micro_batch_size = training.micro_batch_size;
   options.seq_len = training.seq_len;
-  options.sync_each_batch = training.sync_each_batch && stack.honours_sync_each_batch();
+  options.sync_each_batch = training.sync_each_batch && stack.trainer.honours_sync_each_batch();
   // From the second micro step on each does what the one before did; the last one also reduces.
   options.gradient_accumulation_steps = machine.compute.kernels
                                             ? training.gradient_accumulation_steps
@@ -92,21 +92,21 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
   if (auto* galore = std::get_if<GaLore>(&options.optimizer)) within(galore->update_proj_gap);
   options.groups = {.optim_targets = training.optim_targets,
                     .name_prefix = std::string(wrapper_prefix(job.adapter.has_value())),
-                    .norms_decay = stack.norms_decay(job.model.family),
+                    .norms_decay = stack.trainer.norms_decay(job.model.family),
                     .weight_decay = training.weight_decay};
-  options.optimizer_behaviour = stack.optimizer();
-  options.item_count = !stack.counts_items_on_device() ? ItemCount::host_number
-                       : stack.item_count_is_float()   ? ItemCount::device_float
-                                                       : ItemCount::device_int64;
-  options.averages_tokens = stack.averages_tokens();
-  options.adds_loss_in_place = stack.adds_loss_in_place();
-  options.epoch_is_function = stack.epoch_is_function();
-  options.clips = training.max_grad_norm > 0 || stack.always_works_out_norm();
+  options.optimizer_behaviour = stack.optimizers.behaviour();
+  options.item_count = !stack.trainer.counts_items_on_device() ? ItemCount::host_number
+                       : stack.trainer.item_count_is_float()   ? ItemCount::device_float
+                                                               : ItemCount::device_int64;
+  options.averages_tokens = stack.trainer.averages_tokens();
+  options.adds_loss_in_place = stack.trainer.adds_loss_in_place();
+  options.epoch_is_function = stack.trainer.epoch_is_function();
+  options.clips = training.max_grad_norm > 0 || stack.trainer.always_works_out_norm();
   options.autocast = training.mixed_precision();
   options.outputs_to_fp32 = training.mixed_precision();
   options.scales_loss = training.fp16;
-  options.keeps_inputs = stack.keeps_inputs();
-  options.divides_reported_loss = stack.divides_reported_loss();
+  options.keeps_inputs = stack.trainer.keeps_inputs();
+  options.divides_reported_loss = stack.trainer.divides_reported_loss();
   options.run.checkpointing = static_cast<Checkpointing>(training.gradient_checkpointing);
   options.run.input_requires_grad = job.adapter && training.gradient_checkpointing != GradientCheckpointing::none;
   options.run.behaviour = model_behaviour(job, stack);
@@ -114,14 +114,14 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
   options.expert_parallel.size = job.cluster.mesh.ep;
   options.context_parallel.size = job.cluster.mesh.cp;
   if (training.evaluation) options.evaluation = evaluation_options(job, ranks);
-  options.evaluation_counts_items = stack.evaluation_counts_items();
+  options.evaluation_counts_items = stack.trainer.evaluation_counts_items();
   return options;
 }
 
 SaveOptions save_options(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
   return {.adapter_only = job.adapter.has_value(),
           .writes = rank == 0,
-          .file_bytes = stack.saved_file_bytes(),
+          .file_bytes = stack.trainer.saved_file_bytes(),
           .gathers_model = gathers_model(job, plan, stack),
           .in_shards = checkpoints_shards(job, plan)};
 }
@@ -133,7 +133,7 @@ FourBitFormat four_bit_format(const QuantizationSpec& spec) {
 std::unique_ptr<WeightQuantizer> make_quantizer(const JobSpec& job, const StackProfile& stack) {
   if (!job.quantization) return nullptr;
   if (job.quantization->eight_bit()) return std::make_unique<EightBitQuantizer>();
-  return std::make_unique<FourBitQuantizer>(four_bit_format(*job.quantization), stack.quant());
+  return std::make_unique<FourBitQuantizer>(four_bit_format(*job.quantization), stack.quant);
 }
 
 PipelineOptions pipeline_options(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank) {
@@ -152,7 +152,7 @@ LoadOptions load_options(const JobSpec& job, const ShardingPlan& plan, std::int6
   const bool in_shards = shards_at_load(job, plan);
   return {.dtype = job.dtype,
           .path = load_path(job, plan),
-          .behaviour = stack.load(),
+          .behaviour = stack.load,
           .world_size = job.cluster.world_size,
           .checkpoint_dtype = job.model.checkpoint_dtype.value_or(job.dtype),
           .keeps_on_host = !first_loads_for_all || rank % job.cluster.gpus_per_node == 0,
@@ -165,10 +165,10 @@ LoadOptions load_options(const JobSpec& job, const ShardingPlan& plan, std::int6
 }
 
 void prepare_model(Context& ctx, CausalLm& model, const JobSpec& job, const StackProfile& stack) {
-  if (job.quantization && job.quantization->prepare_kbit) prepare_for_kbit(ctx, model, stack.load());
+  if (job.quantization && job.quantization->prepare_kbit) prepare_for_kbit(ctx, model, stack.load);
   if (job.adapter) {
     const DType compute_dtype = job.quantization ? job.quantization->compute_dtype : job.dtype;
-    attach_adapter(ctx, model, *job.adapter, compute_dtype, stack.load());
+    attach_adapter(ctx, model, *job.adapter, compute_dtype, stack.load);
     if (job.quantization && job.quantization->trl_bf16_cast) cast_tables_back(ctx, model);
   }
   for (Parameter* parameter : model.parameters())

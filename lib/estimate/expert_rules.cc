@@ -30,20 +30,20 @@ Diagnostics check_looped(const JobSpec& job) {
 
 Diagnostics check_experts(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
   if (!job.model.experts) return {};
-  if (design_of(job.model.family).biased_stacks && stack.loops_over_experts() && adapts_experts(job))
+  if (design_of(job.model.family).biased_stacks && stack.models.loops_over_experts() && adapts_experts(job))
     return {refusal("expert-adapters-looped",
                     "PEFT folds its update into a stack anew for every expert that transformers 4 runs, which is not "
                     "planned",
                     "adapter.target_parameters", "transformers 5, or leave the experts out")};
-  if (stack.loops_over_experts()) return check_looped(job);
-  if (!stack.fuses_experts())
+  if (stack.models.loops_over_experts()) return check_looped(job);
+  if (!stack.models.fuses_experts())
     return {refusal("experts-by-loop", "how this version of transformers runs stacks of experts was not looked at",
                     "stack.transformers", "5.23 and newer, or 4.57 and older")};
-  if (!stack.groups_matrices() || job.cluster.gpu.compute_capability < 80)
+  if (!stack.torch.groups_matrices() || job.cluster.gpu.compute_capability < 80)
     return {refusal("grouped-mm",
                     "transformers multiplies the experts one by one on this torch or GPU, not planned yet",
                     "stack.torch", "torch 2.10 and newer on compute capability 8.0 and newer have grouped_mm")};
-  if (job.adapter && !stack.adapts_expert_parameters())
+  if (job.adapter && !stack.peft.adapts_expert_parameters())
     return {refusal("expert-adapters",
                     "what this version of PEFT does with the experts of transformers 5 is not known "
                     "here",
@@ -75,7 +75,7 @@ Diagnostics expert_warnings(const JobSpec& job) {
   if (!job.model.experts) return {};
   const StackProfile stack(job.stack);
   Diagnostics found;
-  if (stack.loops_over_experts()) {
+  if (stack.models.loops_over_experts()) {
     Diagnostic note;
     note.severity = Severity::note, note.code = "even-routing", note.key_path = "model";
     note.message =
@@ -83,7 +83,7 @@ Diagnostics expert_warnings(const JobSpec& job) {
         "pass is the same however they go, what one expert works with grows with the tokens that it gets";
     found.push_back(note);
   }
-  if (!job.quantization || stack.lists_experts(job.model.family)) return found;
+  if (!job.quantization || stack.models.lists_experts(job.model.family)) return found;
   Diagnostic warning;
   warning.severity = Severity::warning;
   warning.code = "experts-not-quantized";

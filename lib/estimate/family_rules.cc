@@ -20,17 +20,17 @@ Diagnostics check_family(const JobSpec& job, const StackProfile& stack) {
   const ModelSpec& model = job.model;
   const LookedAt looked_at = design_of(model.family).looked_at;
   Diagnostics found;
-  if (!stack.knows(model.family))
+  if (!stack.models.knows(model.family))
     found.push_back(
         refusal("family-not-in-stack",
                 "this transformers does not recognize the architecture " + std::string(name_of(model.family)),
-                "stack.transformers", to_string(StackProfile::first_with(model.family)) + " or newer"));
-  else if (!stack.has_masking_utils() && looked_at == LookedAt::from_4_53)
+                "stack.transformers", to_string(ModelStack::first_with(model.family)) + " or newer"));
+  else if (!stack.models.has_masking_utils() && looked_at == LookedAt::from_4_53)
     found.push_back(refusal("family-in-old-stack",
                             "how this transformers writes " + std::string(name_of(model.family)) +
                                 ", whose masks each model made by itself, was not looked at",
                             "stack.transformers", "4.53 or newer"));
-  else if (!stack.has_attention_functions() && looked_at == LookedAt::from_4_48)
+  else if (!stack.models.has_attention_functions() && looked_at == LookedAt::from_4_48)
     found.push_back(refusal("family-in-old-stack",
                             "how this transformers writes " + std::string(name_of(model.family)) +
                                 ", whose attention is a class for each kernel, was not looked at",
@@ -41,12 +41,12 @@ Diagnostics check_family(const JobSpec& job, const StackProfile& stack) {
                             "'GemmaModel.forward() got an unexpected keyword argument 'num_items_in_batch''",
                             "stack.transformers", "4.48.3 or newer"));
   else if (model.family == Family::gpt_oss &&
-           (job.dtype == DType::float16 || (job.quantization && stack.keeps_norms_beside_4bit())))
+           (job.dtype == DType::float16 || (job.quantization && stack.models.keeps_norms_beside_4bit())))
     found.push_back(refusal("norms-in-float32",
                             "transformers loads the norms of this family in float32 beside weights in float16 or, "
                             "before 5.0, in 4 bits (_keep_in_fp32_modules), which is not planned",
                             "model.dtype", "bfloat16, and transformers 5 for a quantized base"));
-  else if (model.rope == RopeKind::longrope && stack.leaves_longrope_on_host() &&
+  else if (model.rope == RopeKind::longrope && stack.models.leaves_longrope_on_host() &&
            job.training.seq_len <= model.original_max_position_embeddings.value_or(model.max_position_embeddings))
     found.push_back(
         refusal("longrope-on-host",

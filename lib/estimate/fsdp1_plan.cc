@@ -9,8 +9,8 @@
 #include "estimate/model_options.h"
 #include "model/target_matching.h"
 #include "plan/fsdp1_setup.h"
-#include "plan/job_names.h"
 #include "plan/loading.h"
+#include "plan/plan_names.h"
 
 namespace qlp {
 namespace {
@@ -66,7 +66,7 @@ void check_adapter(const JobSpec& job, const Fsdp1& plan, const StackProfile& st
                                "16 bit and never reduced: clipping and torch's optimizers stop at it, those of "
                                "bitsandbytes train with it",
                                "adapter.use_dora", "plan fsdp2 instead"));
-  if (stack.fsdp1_clips_one_dtype() && shards(job, plan) && !job.training.bf16 && job.training.max_grad_norm > 0 &&
+  if (stack.fsdp1.clips_one_dtype() && shards(job, plan) && !job.training.bf16 && job.training.max_grad_norm > 0 &&
       !job.adapter->modules_to_save.empty() && !job.adapter->dtype && adapter_dtype(job) != job.dtype)
     refusals.push_back(refusal("fsdp1-gradient-dtypes",
                                "FSDP1 clips gradients of one dtype only, and here modules_to_save has " +
@@ -82,7 +82,7 @@ void check_no_shard(const JobSpec& job, const Fsdp1& plan, const StackProfile& s
   if (shards(job, plan) || !plan.use_orig_params) return;
   const std::string key = key_path(plan, "use_orig_params");
   const std::string hint = "set use_orig_params to false, or plan ddp";
-  if (stack.fsdp1_flattens_written_back()) {
+  if (stack.fsdp1.flattens_written_back()) {
     if (job.adapter && job.model.tie_word_embeddings && !plan.cpu_offload)
       refusals.push_back(refusal("fsdp1-no-shard-tied",
                                  "FSDP1 with NO_SHARD and use_orig_params stops at frozen embeddings that the head "
@@ -164,7 +164,7 @@ void check_root(const JobSpec& job, const Fsdp1& plan, Diagnostics& refusals) {
 void check_accumulation(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack, Diagnostics& refusals) {
   const TrainingSpec& training = job.training;
   if (!plan.cpu_offload || training.gradient_accumulation_steps == 1) return;
-  if (training.sync_each_batch && stack.honours_sync_each_batch())
+  if (training.sync_each_batch && stack.trainer.honours_sync_each_batch())
     refusals.push_back(refusal("fsdp1-offload-accumulation",
                                "FSDP1 with offload adds up gradients under no_sync only: reduced after every micro "
                                "step, all but those of the last are lost",
@@ -226,9 +226,9 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   options.wrap_policy = plan.auto_wrap_policy.value_or(WrapPolicy::transformer_based_wrap);
   options.min_num_params = plan.min_num_params;
   options.syncs_module_states = loading_under(job, plan) == Loading::rank0;
-  options.keeps_zero_scalar = stack.fsdp1_keeps_zero_scalar();
-  options.chunks_stay = plan.cpu_offload && stack.offload_adds_cpu_group();
-  options.records_collectives = stack.collectives_have_own_stream();
+  options.keeps_zero_scalar = stack.fsdp1.keeps_zero_scalar();
+  options.chunks_stay = plan.cpu_offload && stack.fsdp1.offload_adds_cpu_group();
+  options.records_collectives = stack.torch.collectives_have_own_stream();
   return options;
 }
 

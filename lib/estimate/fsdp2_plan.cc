@@ -20,7 +20,7 @@ bool has_integer_storage(const JobSpec& job) {
 
 void check_base(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack, Diagnostics& refusals) {
   const bool local = plan.ignored_params == Fsdp2Ignored::quantized;
-  if (has_integer_storage(job) && !stack.fsdp2_ignores_integer_storage())
+  if (has_integer_storage(job) && !stack.fsdp2.ignores_integer_storage())
     refusals.push_back(refusal("fsdp2-integer-storage",
                                "fully_shard cannot shard 4-bit weights that are stored as integers: a parameter of an "
                                "integer dtype cannot be made anew as one that requires a gradient",
@@ -45,7 +45,7 @@ void check_ignored(const JobSpec& job, const Fsdp2& plan, const StackProfile& st
     refusals.push_back(refusal("fsdp2-ignores-all",
                                "every parameter is trained: there is no base beside an adapter to leave out", "plans",
                                "leave ignored_params out"));
-  if (!stack.fsdp2_has_ignored_params())
+  if (!stack.fsdp2.has_ignored_params())
     refusals.push_back(refusal("fsdp2-ignored-params", "ignored_params needs torch 2.7 and accelerate 1.11 or newer",
                                "stack", "leave it out, or take a newer stack"));
   if (job.quantization && plan.ignored_params == Fsdp2Ignored::base &&
@@ -60,14 +60,14 @@ void check_ignored(const JobSpec& job, const Fsdp2& plan, const StackProfile& st
 }
 
 void check_loading(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack, Diagnostics& refusals) {
-  if (plan.hybrid && !stack.fsdp2_has_hybrid_mesh())
+  if (plan.hybrid && !stack.fsdp2.has_hybrid_mesh())
     refusals.push_back(refusal("fsdp2-hybrid-stack", "a mesh of dp_replicate x dp_shard needs accelerate 1.10 or newer",
                                "stack.accelerate", "take the plan fsdp2, or a newer accelerate"));
-  else if (plan.hybrid && loads_state_dict(job, plan) && !stack.fsdp2_loads_in_hybrid_mesh())
+  else if (plan.hybrid && loads_state_dict(job, plan) && !stack.fsdp2.loads_in_hybrid_mesh())
     refusals.push_back(refusal("fsdp2-hybrid-loading",
                                "accelerate before 1.11 cannot load from rank 0 into a mesh of two dimensions",
                                "model.loading", "set loading to gpu or cpu"));
-  if (plan.cpu_offload && loads_state_dict(job, plan) && !stack.fsdp2_loads_offloaded())
+  if (plan.cpu_offload && loads_state_dict(job, plan) && !stack.fsdp2.loads_offloaded())
     refusals.push_back(refusal("fsdp2-offload-loading",
                                "accelerate before 1.13 leaves what it loads from rank 0 on the GPU, where offload does "
                                "not take it",
@@ -121,14 +121,14 @@ void check_mesh(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusals) {
 
 /// Tied tables of which one is trained as a copy: the original is in the unit of the embedding and in that of the head.
 bool shares_across_units(const JobSpec& job, const StackProfile& stack) {
-  return job.model.tie_word_embeddings && job.adapter && stack.fsdp2_splits_root() &&
+  return job.model.tie_word_embeddings && job.adapter && stack.fsdp2.splits_root() &&
          (is_saved_module(*job.adapter, "model.embed_tokens") || is_saved_module(*job.adapter, "lm_head"));
 }
 
 /// Nothing runs in the head's unit before a loss reads its weight: PEFT hides the norm that would be there, and no
 /// embedding shares the weight.
 bool head_stays_cut(const JobSpec& job, const Fsdp2& plan, const StackProfile& stack) {
-  return stack.fsdp2_splits_root() && job.adapter && !job.model.tie_word_embeddings &&
+  return stack.fsdp2.splits_root() && job.adapter && !job.model.tie_word_embeddings &&
          plan.ignored_params != Fsdp2Ignored::base;
 }
 
@@ -141,13 +141,14 @@ void check_liger(const JobSpec& job, const Fsdp2& plan, const StackProfile& stac
 }
 
 void check_stack(const JobSpec& job, const StackProfile& stack, Diagnostics& refusals) {
-  if (shares_across_units(job, stack) && stack.fsdp2_refuses_shared())
+  if (shares_across_units(job, stack) && stack.fsdp2.refuses_shared())
     refusals.push_back(refusal("fsdp2-shared-parameter",
                                "the tied embedding is in two FSDP2 groups once a copy of it is trained, which torch "
                                "refuses",
                                "adapter.modules_to_save",
                                "train the embedding with LoRA, or untie it from the head in the checkpoint"));
-  const bool casts_in_recomputation = stack.fully_shard().casts_everywhere || stack.layers_checkpoint_forward();
+  const bool casts_in_recomputation =
+      stack.fsdp2.behaviour().casts_everywhere || stack.models.layers_checkpoint_forward();
   if (design_of(job.model.family).rotary_in_float && job.training.bf16 && !casts_in_recomputation &&
       job.training.gradient_checkpointing == GradientCheckpointing::nonreentrant)
     refusals.push_back(refusal("fsdp2-recomputed-dtype",
@@ -156,8 +157,8 @@ void check_stack(const JobSpec& job, const StackProfile& stack, Diagnostics& ref
                                "training.gradient_checkpointing",
                                "set use_reentrant to true, or leave checkpointing out"));
   const bool adapters_differ = job.adapter && adapter_dtype(job) != job.dtype;
-  const bool all_float32 = job.training.mixed_precision() && stack.fsdp2_upcast() == Fsdp2Upcast::whole_model;
-  if (adapters_differ && !all_float32 && !stack.fsdp2_mixes_frozen_dtypes())
+  const bool all_float32 = job.training.mixed_precision() && stack.fsdp2.upcast() == Fsdp2Upcast::whole_model;
+  if (adapters_differ && !all_float32 && !stack.fsdp2.mixes_frozen_dtypes())
     refusals.push_back(refusal("fsdp2-mixed-dtypes",
                                "FSDP2 before torch 2.8 wants one dtype in a group, and adapters are not in that of the "
                                "base",
@@ -212,7 +213,7 @@ Fsdp2Upcast upcast_of(const JobSpec& job, const Fsdp2& plan, const StackProfile&
   if (shards_at_load(job, plan)) return Fsdp2Upcast::none;
   if (plan.casts_to_float32 && job.dtype != DType::float32) return Fsdp2Upcast::whole_model;
   if (!job.training.mixed_precision()) return Fsdp2Upcast::none;
-  const Fsdp2Upcast upcast = stack.fsdp2_upcast();
+  const Fsdp2Upcast upcast = stack.fsdp2.upcast();
   if (upcast == Fsdp2Upcast::trained_parameters && job.quantization) return Fsdp2Upcast::none;
   if (upcast == Fsdp2Upcast::whole_model && job.dtype == DType::float32) return Fsdp2Upcast::none;
   return upcast;
@@ -220,7 +221,8 @@ Fsdp2Upcast upcast_of(const JobSpec& job, const Fsdp2& plan, const StackProfile&
 
 std::int64_t resharded_units(const JobSpec& job, const Fsdp2& plan) {
   const StackProfile stack(job.stack);
-  const bool rest = stack.fsdp2_splits_root() ? !job.model.tie_word_embeddings : stack.fully_shard().root_obeys_reshard;
+  const bool rest =
+      stack.fsdp2.splits_root() ? !job.model.tie_word_embeddings : stack.fsdp2.behaviour().root_obeys_reshard;
   const bool wraps = plan.auto_wrap_policy == Fsdp2Wrap::transformer_based_wrap;
   return (wraps ? job.model.num_hidden_layers : 0) + (rest ? 1 : 0);
 }
@@ -235,7 +237,7 @@ bool keeps_first_sums(const JobSpec& job, const Fsdp2& plan) {
 
 Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack) {
   Diagnostics refusals;
-  if (!stack.has_fsdp2())
+  if (!stack.fsdp2.exists())
     refusals.push_back(refusal("fsdp2-not-in-stack", "FSDP2 needs torch 2.6 and accelerate 1.6 or newer", "stack",
                                "take an fsdp1 plan, or a newer stack"));
   if (shards_at_load(job, plan)) return setup_at_load(job, plan, rank, stack);
@@ -256,15 +258,15 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
                    .cpu_offload = plan.cpu_offload,
                    .pin_memory = plan.pin_memory,
                    .precision = precision_of(job, plan),
-                   .behaviour = stack.fully_shard()};
+                   .behaviour = stack.fsdp2.behaviour()};
   setup.preparation = {.upcast = upcast_of(job, plan, stack),
                        .reshard_after_forward = plan.reshard_after_forward,
                        .wraps_layers = plan.auto_wrap_policy == Fsdp2Wrap::transformer_based_wrap,
                        .ignored = plan.ignored_params,
                        .forward_prefetch = plan.forward_prefetch,
                        .backward_prefetch = plan.backward_prefetch,
-                       .copies_in_optimizer = !stack.fsdp2_drops_optimizer_parameters(),
-                       .splits_root = stack.fsdp2_splits_root(),
+                       .copies_in_optimizer = !stack.fsdp2.drops_optimizer_parameters(),
+                       .splits_root = stack.fsdp2.splits_root(),
                        .finds_final_norm = !job.adapter,
                        .loads_state_dict = loads_state_dict(job, plan)};
   setup.keeps_first_sums = keeps_first_sums(job, plan);

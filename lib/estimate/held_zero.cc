@@ -26,9 +26,9 @@ class FlatGroups {
     for (const ListedWeight& weight : weights) {
       const ListedWeight cast = as_cast(weight);
       if (weight.trained)
-        groups[weight.has_weight_decay(stack_.norms_decay(job_.model.family)) ? 0 : 1].push_back(cast);
+        groups[weight.has_weight_decay(stack_.trainer.norms_decay(job_.model.family)) ? 0 : 1].push_back(cast);
       else
-        of(held, category_of(weight)) += bytes_of(cast.stored(), dtype_in_use(job_, stack_.quant(), cast));
+        of(held, category_of(weight)) += bytes_of(cast.stored(), dtype_in_use(job_, stack_.quant, cast));
     }
     std::int64_t largest = 0;
     for (const Weights& group : groups) {

@@ -21,9 +21,10 @@ DType adapter_dtype(const JobSpec& job) {
 }
 
 ModelBehaviour model_behaviour(const JobSpec& job, const StackProfile& stack) {
-  ModelBehaviour behaviour = stack.model(job.model.family);
+  ModelBehaviour behaviour = stack.models.behaviour(job.model.family);
+  behaviour.item_count_on_host = !stack.trainer.counts_items_on_device();
   if (!uses_liger(job)) return behaviour;
-  behaviour.liger = stack.liger();
+  behaviour.liger = stack.models.liger();
   if (design_of(job.model.family).liger.norms_heads) behaviour.liger->replaces_head_norms = true;
   return behaviour;
 }
@@ -34,9 +35,9 @@ BuildOptions build_options(const JobSpec& job, std::int64_t rank, const StackPro
   options.quantization = job.quantization;
   options.adapter = job.adapter;
   options.attention = static_cast<AttentionKernel>(job.training.attention);
-  options.adapter_behaviour = stack.adapter();
+  options.adapter_behaviour = stack.peft.behaviour();
   options.model_behaviour = model_behaviour(job, stack);
-  options.quant_behaviour = stack.quant();
+  options.quant_behaviour = stack.quant;
   return options;
 }
 

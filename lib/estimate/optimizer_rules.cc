@@ -77,14 +77,14 @@ void check_tried(const NamedOptimizer& optimizer, Diagnostics& refusals) {
 bool finds_optim_target(const JobSpec& job, const StackProfile& stack) {
   const std::string head = std::string(wrapper_prefix(job.adapter.has_value())) + "lm_head";
   if (is_optim_target(*job.training.optim_targets, head)) return true;
-  return std::ranges::any_of(list_weights(job, stack.load()), &ListedWeight::projected);
+  return std::ranges::any_of(list_weights(job, stack.load), &ListedWeight::projected);
 }
 
 /// Where cuSOLVER counts the numbers of a workspace in more than 32 bits it refuses (CUSOLVER_STATUS_INVALID_VALUE).
 bool finds_vectors(const JobSpec& job, const StackProfile& stack) {
-  return std::ranges::all_of(list_weights(job, stack.load()), [&](const ListedWeight& weight) {
+  return std::ranges::all_of(list_weights(job, stack.load), [&](const ListedWeight& weight) {
     return !weight.projected || !weight.trained ||
-           gesvdj_workspace(weight.rows, weight.width, stack.optimizer().cusolver) <=
+           gesvdj_workspace(weight.rows, weight.width, stack.optimizers.behaviour().cusolver) <=
                std::numeric_limits<std::int32_t>::max();
   });
 }
@@ -92,7 +92,7 @@ bool finds_vectors(const JobSpec& job, const StackProfile& stack) {
 /// project_back() of reverse_std takes a square for what was projected from the left (galore_projector.py, 1.0).
 bool confuses_sides(const JobSpec& job, const GaLore& galore, const StackProfile& stack) {
   if (galore.proj_type != GaLore::Side::reverse_std) return false;
-  return std::ranges::any_of(list_weights(job, stack.load()), [&](const ListedWeight& weight) {
+  return std::ranges::any_of(list_weights(job, stack.load), [&](const ListedWeight& weight) {
     return weight.projected && weight.trained && weight.rows < weight.width && weight.rows <= galore.rank;
   });
 }
@@ -158,7 +158,7 @@ void check_whole(const JobSpec& job, const ShardingPlan& plan, const StackProfil
     if (job.adapter && lomo->adaptive)
       refuse("adalomo-adapter", "AdaLOMO keeps sums for frozen weights too, which is not worked out yet",
              "take lomo, or train all parameters");
-    if (lomo->adaptive && job.model.experts && !stack.lists_experts(job.model.family))
+    if (lomo->adaptive && job.model.experts && !stack.models.lists_experts(job.model.family))
       refuse("adalomo-experts",
              "AdaLOMO takes what is no vector for a matrix, and the experts of this version are stacks of them: what "
              "its sums do there is not worked out",
@@ -176,7 +176,7 @@ void check_under_zero(const NamedOptimizer& optimizer, Diagnostics& refusals) {
 
 /// The sums are made like the original parameters, which see the flat parameter in float32 at the first pass only.
 void check_flat(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack, Diagnostics& refusals) {
-  const bool upcast = job.training.mixed_precision() && plan.use_orig_params && !stack.groups_mixed_dtypes();
+  const bool upcast = job.training.mixed_precision() && plan.use_orig_params && !stack.optimizers.groups_mixed_dtypes();
   const bool in_lists = !plan.cpu_offload;  // on the host each parameter is updated by itself
   if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || !upcast || !in_lists) return;
   refusals.push_back(refusal("fsdp1-adagrad-dtypes",
@@ -191,9 +191,9 @@ void check_gradients(const JobSpec& job, const ShardingPlan& plan, const StackPr
   if (bnb == nullptr || bnb->algorithm != Bitsandbytes::Algorithm::rmsprop) return;
   if (std::holds_alternative<Fsdp1>(plan) && job.training.mixed_precision()) return;  // float32 all over
   constexpr std::int64_t kSmallestIn8Bits = 4096;
-  const auto weights = list_weights(job, stack.load());
+  const auto weights = list_weights(job, stack.load);
   const bool meets = std::any_of(weights.begin(), weights.end(), [&](const ListedWeight& weight) {
-    const bool spared = weight.embedding && stack.optimizer().bnb_spares_embeddings;
+    const bool spared = weight.embedding && stack.optimizers.behaviour().bnb_spares_embeddings;
     const bool wide = bnb->optim_bits == 32 || weight.stored() < kSmallestIn8Bits || spared;
     return weight.trained && weight.dtype == DType::bfloat16 && wide;
   });
@@ -216,7 +216,7 @@ void check_offloaded(const OptimizerKind& kind, const StackProfile& stack, Diagn
                                "none: TypeError in the first step (bitsandbytes optim/ademamix.py, "
                                "_get_state_double_buffer, 0.50)",
                                std::string(kKey), "take ademamix, ademamix_8bit, or leave cpu_offload out"));
-  else if (bnb && !stack.bnb_steps_on_host())
+  else if (bnb && !stack.optimizers.bnb_steps_on_host())
     refusals.push_back(refusal("offloaded-bitsandbytes", "bitsandbytes before 0.50 updates no parameters on the host",
                                std::string(kKey), "take adamw_torch, or a newer bitsandbytes"));
   else if (!plain && !bnb)
@@ -231,8 +231,9 @@ void check_muon(const JobSpec& job, const ShardingPlan& plan, const StackProfile
   const auto refuse = [&](std::string code, std::string message, std::string hint) {
     refusals.push_back(refusal(std::move(code), std::move(message), std::string(kKey), std::move(hint)));
   };
-  if (!stack.torch_has_muon()) refuse("optimizer-not-in-stack", "torch has Muon from 2.9 on", "take a newer stack");
-  const auto weights = list_weights(job, stack.load());
+  if (!stack.optimizers.torch_has_muon())
+    refuse("optimizer-not-in-stack", "torch has Muon from 2.9 on", "take a newer stack");
+  const auto weights = list_weights(job, stack.load);
   if (std::ranges::any_of(weights, [](const ListedWeight& weight) { return weight.trained && weight.vector; }))
     refuse("muon-on-vectors", "'Muon only supports 2D parameters', and norms, biases or magnitudes are trained",
            "train LoRA adapters, or take adamw_torch");
@@ -250,14 +251,14 @@ void check_stack(const NamedOptimizer& optimizer, const StackProfile& stack, Dia
     refusals.push_back(refusal(std::move(code), std::move(message), std::string(kKey), "take a newer stack"));
   };
   const auto* bnb = std::get_if<Bitsandbytes>(&optimizer.kind);
-  if (bnb != nullptr && bnb->algorithm == Bitsandbytes::Algorithm::ademamix && !stack.bnb_has_ademamix())
+  if (bnb != nullptr && bnb->algorithm == Bitsandbytes::Algorithm::ademamix && !stack.optimizers.bnb_has_ademamix())
     missing("bnb-ademamix", "bitsandbytes has AdEMAMix from 0.44 on");
   const auto* free = std::get_if<ScheduleFree>(&optimizer.kind);
-  if (free != nullptr && free->base == ScheduleFree::Base::radam && !stack.trainer_has_schedule_free_radam())
+  if (free != nullptr && free->base == ScheduleFree::Base::radam && !stack.optimizers.trainer_has_schedule_free_radam())
     missing("optimizer-not-in-stack", "this transformers does not know schedule_free_radam");
-  if (std::holds_alternative<Apollo>(optimizer.kind) && !stack.trainer_has_apollo())
+  if (std::holds_alternative<Apollo>(optimizer.kind) && !stack.optimizers.trainer_has_apollo())
     missing("optimizer-not-in-stack", "transformers knows APOLLO from 4.49 on");
-  if (std::holds_alternative<StableAdamW>(optimizer.kind) && !stack.trainer_has_stable_adamw())
+  if (std::holds_alternative<StableAdamW>(optimizer.kind) && !stack.optimizers.trainer_has_stable_adamw())
     missing("optimizer-not-in-stack", "transformers knows stable_adamw from 4.54 on");
 }
 

@@ -166,7 +166,7 @@ std::vector<OutsideTerm> device_terms(const ClusterSpec& cluster) {
 std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan) {
   std::vector<OutsideTerm> terms = device_terms(job.cluster);
   if (std::holds_alternative<GaLore>(job.training.optimizer.kind))
-    terms.push_back(cusolver_handle(job.cluster.gpu, StackProfile(job.stack).optimizer().cusolver));
+    terms.push_back(cusolver_handle(job.cluster.gpu, StackProfile(job.stack).optimizers.behaviour().cusolver));
   if (std::holds_alternative<Single>(plan.plan) && ranks_of(job, plan) == 1) return terms;
   OutsideTerm nccl{.name = "nccl", .measured = job.cluster.machine.has_value()};
   for (const auto& [communicator, count] : communicators(job, plan)) {

@@ -46,7 +46,7 @@ bool has_dense_layer(const ModelSpec& model) {
 void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
   const JobSpec& job = rules.job;
   const ModelSpec& model = job.model;
-  if (!stack.shards_layers())
+  if (!stack.models.shards_layers())
     rules.refuse("tp-stack",
                  "tensor parallelism is planned as transformers 5.23 and newer run it, on torch 2.9 and newer",
                  "a newer stack");
@@ -78,7 +78,7 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
   if (!job.adapter) return;
   if (job.adapter->use_dora)
     rules.refuse("tp-dora", "DoRA under tensor parallelism is not planned yet", "use_dora: false");
-  const auto weights = list_weights(job, StackProfile(job.stack).load());
+  const auto weights = list_weights(job, StackProfile(job.stack).load);
   if (std::ranges::any_of(weights,
                           [](const ListedWeight& w) { return w.kind == WeightKind::saved_copy && w.of_norm(); }))
     rules.refuse("tp-copied-norms", "what sums the gradients of copied norms was not looked at", "tp: 1");
@@ -125,7 +125,7 @@ void check_context_parallel(Rules& rules, const ShardingPlan& plan, const StackP
   const JobSpec& job = rules.job;
   const Mesh& mesh = job.cluster.mesh;
   const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
-  if (!stack.shards_layers())
+  if (!stack.models.shards_layers())
     rules.refuse("cp-stack",
                  "context parallelism is planned as transformers 5.23 and newer run it, on torch 2.9 and newer",
                  "a newer stack");
@@ -154,7 +154,7 @@ void check_context_parallel(Rules& rules, const ShardingPlan& plan, const StackP
 void check_expert_parallel(Rules& rules, const ShardingPlan& plan, const StackProfile& stack) {
   const JobSpec& job = rules.job;
   const Mesh& mesh = job.cluster.mesh;
-  if (!stack.shards_layers())
+  if (!stack.models.shards_layers())
     rules.refuse("ep-stack",
                  "expert parallelism is planned as transformers 5.23 and newer run it, on torch 2.9 and newer",
                  "a newer stack");

@@ -62,7 +62,7 @@ void check_checkpoint(const JobSpec& job, const ShardingPlan& plan, const StackP
            "transformers saves no optimizer state of a model that it has cut while it loaded it: 'Resuming is not "
            "supported for models sharded at load time'",
            "leave checkpoint out");
-  if (std::holds_alternative<Fsdp2>(plan) && job.adapter && !shards && !stack.fsdp2_gathers_adapters())
+  if (std::holds_alternative<Fsdp2>(plan) && job.adapter && !shards && !stack.fsdp2.gathers_adapters())
     refuse("fsdp2-checkpoint-adapter",
            "accelerate before 1.15 writes a FULL_STATE_DICT of adapters that holds the parts of the first rank alone",
            "SHARDED_STATE_DICT, or accelerate 1.15 or newer");
@@ -72,7 +72,7 @@ void check_checkpoint(const JobSpec& job, const ShardingPlan& plan, const StackP
 /// What is sharded beside replicas or shared sequences has a mesh of accelerate's ParallelismConfig.
 void check_mesh(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, Diagnostics& refusals) {
   const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
-  if (!fsdp2 || !(fsdp2->hybrid || job.cluster.mesh.cp > 1) || !stack.saves_cut_parameters()) return;
+  if (!fsdp2 || !(fsdp2->hybrid || job.cluster.mesh.cp > 1) || !stack.trainer.saves_cut_parameters()) return;
   refusals.push_back(refusal(
       "mesh-save",
       job.adapter ? "transformers before 5 has PEFT write what is cut over a mesh, and PEFT stops at it: 'Attempted to "
@@ -99,7 +99,7 @@ Diagnostics check_phases(const JobSpec& job, const ShardingPlan& plan, const Sta
 bool gathers_model(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
   const auto* zero = std::get_if<Zero>(&plan);
   return !zero || zero->stage < 3 || zero->stage3_gather_16bit_weights_on_model_save ||
-         (job.adapter && stack.zero3_gathers_for_adapters());
+         (job.adapter && stack.trainer.zero3_gathers_for_adapters());
 }
 
 bool checkpoints_shards(const JobSpec& job, const ShardingPlan& plan) {

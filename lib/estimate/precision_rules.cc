@@ -17,7 +17,7 @@ Diagnostics check_precision(const JobSpec& job, const ShardingPlan& plan, const 
     return {refusal("tf32-before-ampere", "--tf32 requires Ampere or a newer GPU arch, cuda>=11 and torch>=1.7",
                     "training.tf32", "leave it out")};
   if (!job.training.fp16 || (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))) return {};
-  const auto weights = list_weights(job, stack.load());
+  const auto weights = list_weights(job, stack.load);
   const bool half = std::any_of(weights.begin(), weights.end(), [](const ListedWeight& weight) {
     return weight.trained && weight.dtype == DType::float16;
   });

@@ -29,9 +29,9 @@ Made ddp(const JobSpec& job, const Ddp& plan, const StackProfile& stack) {
   const ReducerOptions options{.world_size = job.cluster.world_size / job.cluster.mesh.pp,
                                .bucket_cap_mb = plan.bucket_cap_mb,
                                .gradient_as_bucket_view = plan.gradient_as_bucket_view,
-                               .replaced = stack.collectives_have_own_stream() ? ReplacedBuckets::recorded
-                                           : job.cluster.mesh.pp > 1           ? ReplacedBuckets::dropped
-                                                                               : ReplacedBuckets::held};
+                               .replaced = stack.torch.collectives_have_own_stream() ? ReplacedBuckets::recorded
+                                           : job.cluster.mesh.pp > 1                 ? ReplacedBuckets::dropped
+                                                                                     : ReplacedBuckets::held};
   return std::unique_ptr<ShardingRuntime>(std::make_unique<DdpRuntime>(options));
 }
 
@@ -100,8 +100,9 @@ void adjust_to_plan(TrainerOptions& options, const JobSpec& job, const ShardingP
   const bool cuts = std::holds_alternative<Fsdp1>(plan) || std::holds_alternative<Fsdp2>(plan);
   const Mesh& mesh = job.cluster.mesh;
   if (cuts || mesh.tp > 1 || mesh.pp > 1) options.gradient_parts = {MeshAxis::world, job.cluster.world_size};
-  options.run.hooks_outside_checkpoint = stack.layers_checkpoint_forward() ||
-                                         (std::holds_alternative<Fsdp1>(plan) && stack.layers_checkpoint_themselves());
+  options.run.hooks_outside_checkpoint =
+      stack.models.layers_checkpoint_forward() ||
+      (std::holds_alternative<Fsdp1>(plan) && stack.models.layers_checkpoint_themselves());
 }
 
 }  // namespace qlp

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "estimate/report.h"
-#include "plan/job_names.h"
 
 namespace qlp {
 

@@ -124,7 +124,7 @@ class Mapper {
       : job_(job),
         plan_(plan),
         stack_(stack),
-        weights_(list_weights(job, stack.load())),
+        weights_(list_weights(job, stack.load)),
         persistent_(persistent_elements(job, plan.plan, stack)) {}
 
   std::optional<Diagnostics> add_stage(std::int64_t stage) {

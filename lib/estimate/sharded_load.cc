@@ -100,7 +100,7 @@ Result<Fsdp2Setup> setup_at_load(const JobSpec& job, const Fsdp2& plan, std::int
                    .replicas = job.cluster.world_size / tp / ranks,
                    .stride = tp,
                    .precision = precision_of(job, plan),
-                   .behaviour = stack.fully_shard()};
+                   .behaviour = stack.fsdp2.behaviour()};
   setup.preparation = {.cut_at_load = true,
                        .reshard_after_forward = plan.reshard_after_forward,
                        .forward_prefetch = plan.forward_prefetch,

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/enum_names.h"
 #include "memory/category.h"
-#include "plan/job_names.h"
 
 namespace qlp {
 

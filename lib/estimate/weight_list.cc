@@ -250,7 +250,7 @@ class Lister {
   void bare_bias(std::int64_t rows, std::int64_t width) {
     add(WeightKind::bias, rows, width);
     weights_.back().vector = width == 1;
-    const bool named = width == 1 || StackProfile(job_.stack).adapter().trains_bare_biases;
+    const bool named = width == 1 || StackProfile(job_.stack).peft.behaviour().trains_bare_biases;
     if (job_.adapter && job_.adapter->bias == AdapterBias::all && named)
       weights_.back().trained = true, weights_.back().dtype = trained_dtype(float_dtype());
   }
@@ -314,7 +314,7 @@ class Lister {
   const ModelSpec& model_;
   const FamilyDesign& design_ = design_of(model_.family);
   LoadBehaviour behaviour_;
-  bool lists_experts_ = StackProfile(job_.stack).lists_experts(model_.family);
+  bool lists_experts_ = StackProfile(job_.stack).models.lists_experts(model_.family);
   bool on_every_rank_ = false;  ///< what is listed is, where ranks share other layers
   std::int64_t layer_ = ListedWeight::kOutsideLayers;
   DType residual_ = float_dtype();  ///< of the residual stream, layer by layer

@@ -7,7 +7,7 @@
 
 #include "base/dtype.h"
 #include "plan/job_spec.h"
-#include "plan/stack_profile.h"
+#include "plan/load_behaviour.h"
 
 namespace qlp {
 
@@ -50,7 +50,7 @@ struct ListedWeight {
 };
 
 /// In the order of named_parameters(); a tied head is not listed. Of layers that tensor parallelism shares, the part of
-/// one rank, with the elements of the whole. `behaviour`: StackProfile::load().
+/// one rank, with the elements of the whole. `behaviour`: StackProfile::load.
 std::vector<ListedWeight> list_weights(const JobSpec& job, const LoadBehaviour& behaviour);
 
 }  // namespace qlp

@@ -58,7 +58,7 @@ void check_training(const JobSpec& job, Diagnostics& refusals) {
 void check_persistent(const JobSpec& job, const Zero3Options& options, const StackProfile& stack,
                       Diagnostics& refusals) {
   std::optional<DType> dtype;
-  for (const ListedWeight& weight : persistent_weights(list_weights(job, stack.load()), options)) {
+  for (const ListedWeight& weight : persistent_weights(list_weights(job, stack.load), options)) {
     const DType own = zero_cast(weight.dtype, options.module_dtype);
     if (dtype.value_or(own) != own) {
       refusals.push_back(refusal(
@@ -76,7 +76,7 @@ void check_persistent(const JobSpec& job, const Zero3Options& options, const Sta
 void check_fetched(const JobSpec& job, const Zero3Options& options, const StackProfile& stack, Diagnostics& refusals) {
   if (!options.fetches_by_all_reduce) return;
   std::set<DType> dtypes;
-  for (const ListedWeight& weight : list_weights(job, stack.load()))
+  for (const ListedWeight& weight : list_weights(job, stack.load))
     dtypes.insert(zero_cast(weight.dtype, options.module_dtype));
   const bool castable = std::all_of(dtypes.begin(), dtypes.end(), is_floating);
   if (dtypes.size() > 1)
@@ -102,12 +102,12 @@ void check_saved_modules(const AdapterSpec& adapter, Diagnostics& refusals) {
 /// left them (z3_leaf_module.py; stage3.py, create_reduce_and_remove_grad_hooks).
 void check_experts(const JobSpec& job, const StackProfile& stack, Diagnostics& refusals) {
   const bool always_stacks = design_of(job.model.family).biased_stacks;
-  if (!stack.lists_experts(job.model.family))
+  if (!stack.models.lists_experts(job.model.family))
     refusals.push_back(refusal("zero3-stacked-experts", "stacks of experts were not looked at under ZeRO-3",
                                "stack.transformers",
                                always_stacks ? "plan fsdp2" : "plan fsdp2, or transformers 4.57"));
   if (!design_of(job.model.family).leaf_under_zero3) return;  // their modules run in one order
-  if (stack.loops_over_experts() && !stack.zero3_finds_leaves())
+  if (stack.models.loops_over_experts() && !stack.zero.finds_leaves())
     refusals.push_back(refusal("zero3-leaves",
                                "DeepSpeed before 0.18 knows no mixtures by itself, and stops where experts run in "
                                "another order",
@@ -171,10 +171,10 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
   options.memory_efficient_linear = plan.memory_efficient_linear;
   options.loss_scale = zero_loss_scale(job.training, plan);
   options.gradient_clipping = zero_gradient_clipping(job.training, plan);
-  options.norms_decay = stack.norms_decay(job.model.family);
+  options.norms_decay = stack.trainer.norms_decay(job.model.family);
   options.outer_modules = job.adapter ? 2 : 1;
   // original_inv_freq is an attribute; in transformers 5 a buffer, too, which is cast (modeling_llama.py)
-  const RotaryBehaviour rotary = stack.model(job.model.family).rotary;
+  const RotaryBehaviour rotary = stack.models.behaviour(job.model.family).rotary;
   options.keeps_first_frequencies = rotary.place == RotaryPlace::decoder && !rotary.keeps_original;
   options.reduce_bucket_size = zero_reduce_bucket_size(job.model, plan);
   // transformers integrations/deepspeed.py, trainer_config_finalize

@@ -101,8 +101,8 @@ void check_adagrad(const JobSpec& job, const Zero& plan, Diagnostics& refusals) 
   if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || !made_again) return;
   const StackProfile stack(job.stack);
   std::set<bool> groups;
-  for (const ListedWeight& weight : list_weights(job, stack.load()))
-    if (weight.trained) groups.insert(weight.has_weight_decay(stack.norms_decay(job.model.family)));
+  for (const ListedWeight& weight : list_weights(job, stack.load))
+    if (weight.trained) groups.insert(weight.has_weight_decay(stack.trainer.norms_decay(job.model.family)));
   if (groups.size() < 2) return;
   refusals.push_back(refusal("zero-adagrad",
                              "DeepSpeed makes torch's Adagrad again, of all flat parts in one group, where the Trainer "
@@ -261,7 +261,7 @@ Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int6
   options.checks_overflow = options.module_dtype == DType::float16 ||
                             (options.module_dtype == DType::bfloat16 && plan.bf16.check_grad_overflow);
   options.loss_scale = zero_loss_scale(job.training, plan);
-  options.norms_decay = stack.norms_decay(job.model.family);
+  options.norms_decay = stack.trainer.norms_decay(job.model.family);
   options.reduce_bucket_size = zero_reduce_bucket_size(job.model, plan);
   options.reduce_scatter = plan.reduce_scatter;
   options.use_multi_rank_bucket_allreduce = plan.use_multi_rank_bucket_allreduce;
@@ -270,7 +270,7 @@ Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int6
   options.contiguous_gradients = plan.contiguous_gradients || options.offload_optimizer;
   options.overlap_comm = plan.overlap_comm;
   options.round_robin_gradients = plan.round_robin_gradients;
-  options.records_collectives = stack.collectives_have_own_stream();
+  options.records_collectives = stack.torch.collectives_have_own_stream();
   return options;
 }
 

@@ -1,24 +1,11 @@
-// The words for a job's choices, one spelling for job files, reports and messages; those of the libraries that own
-// them.
+// The words for a job's choices (those of its plans: plan/plan_names.h), one spelling for job files, reports and
+// messages; those of the libraries that own them.
 #pragma once
 
-#include <array>
-#include <optional>
-#include <string_view>
-
+#include "base/enum_names.h"
 #include "plan/job_spec.h"
 
 namespace qlp {
-
-template <class E>
-struct EnumName {
-  E value;
-  std::string_view name;
-};
-
-/// The table of an enum's words, in the order of its values.
-template <class E>
-inline constexpr std::array<EnumName<E>, 0> kEnumNames{};
 
 template <>
 inline constexpr std::array<EnumName<Family>, 22> kEnumNames<Family>{{
@@ -121,74 +108,5 @@ inline constexpr std::array<EnumName<Loading>, 4> kEnumNames<Loading>{{
     {Loading::rank0, "rank0"},
     {Loading::automatic, "auto"},
 }};
-template <>
-inline constexpr std::array<EnumName<ShardingStrategy>, 5> kEnumNames<ShardingStrategy>{{
-    {ShardingStrategy::full_shard, "full_shard"},
-    {ShardingStrategy::shard_grad_op, "shard_grad_op"},
-    {ShardingStrategy::no_shard, "no_shard"},
-    {ShardingStrategy::hybrid_shard, "hybrid_shard"},
-    {ShardingStrategy::hybrid_shard_zero2, "hybrid_shard_zero2"},
-}};
-template <>
-inline constexpr std::array<EnumName<BackwardPrefetch>, 3> kEnumNames<BackwardPrefetch>{{
-    {BackwardPrefetch::backward_pre, "backward_pre"},
-    {BackwardPrefetch::backward_post, "backward_post"},
-    {BackwardPrefetch::no_prefetch, "no_prefetch"},
-}};
-template <>
-inline constexpr std::array<EnumName<WrapPolicy>, 3> kEnumNames<WrapPolicy>{{
-    {WrapPolicy::transformer_based_wrap, "transformer_based_wrap"},
-    {WrapPolicy::size_based_wrap, "size_based_wrap"},
-    {WrapPolicy::no_wrap, "no_wrap"},
-}};
-
-template <>
-inline constexpr std::array<EnumName<OffloadDevice>, 3> kEnumNames<OffloadDevice>{{
-    {OffloadDevice::none, "none"},
-    {OffloadDevice::cpu, "cpu"},
-    {OffloadDevice::nvme, "nvme"},
-}};
-template <>
-inline constexpr std::array<EnumName<ZeroDType>, 3> kEnumNames<ZeroDType>{{
-    {ZeroDType::fp16, "fp16"},
-    {ZeroDType::bf16, "bf16"},
-    {ZeroDType::fp32, "fp32"},
-}};
-template <>
-inline constexpr std::array<EnumName<Fsdp2Ignored>, 4> kEnumNames<Fsdp2Ignored>{{
-    {Fsdp2Ignored::none, "none"},
-    {Fsdp2Ignored::quantized, "quantized"},
-    {Fsdp2Ignored::base, "base"},
-    {Fsdp2Ignored::adapter, "adapter"},
-}};
-template <>
-inline constexpr std::array<EnumName<Fsdp2Wrap>, 2> kEnumNames<Fsdp2Wrap>{{
-    {Fsdp2Wrap::transformer_based_wrap, "transformer_based_wrap"},
-    {Fsdp2Wrap::no_wrap, "no_wrap"},
-}};
-template <>
-inline constexpr std::array<EnumName<PolicyDType>, 4> kEnumNames<PolicyDType>{{
-    {PolicyDType::none, "none"},
-    {PolicyDType::float32, "float32"},
-    {PolicyDType::bfloat16, "bfloat16"},
-    {PolicyDType::float16, "float16"},
-}};
-
-template <class E>
-concept NamedEnum = !kEnumNames<E>.empty();
-
-template <NamedEnum E>
-constexpr std::string_view name_of(E value) {
-  for (const auto& row : kEnumNames<E>)
-    if (row.value == value) return row.name;
-  return {};
-}
-
-template <NamedEnum E>
-constexpr std::optional<E> from_name(std::string_view name) {
-  for (const auto& row : kEnumNames<E>)
-    if (row.name == name) return row.value;
-  return std::nullopt;
-}
 
 }  // namespace qlp

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "plan/job_spec.h"
-#include "plan/stack_profile.h"
+#include "plan/load_behaviour.h"
 
 namespace qlp {
 
@@ -52,7 +52,7 @@ inline LoadPath load_path(const JobSpec& job, const ShardingPlan& plan) {
   if (shards_at_load(job, plan)) return LoadPath::sharded;
   const Loading loading = loading_under(job, plan);
   if (job.quantization)
-    return loading == Loading::rank0 && loads_ram_efficiently(plan) && StackProfile(job.stack).takes_quantized_off_gpu()
+    return loading == Loading::rank0 && loads_ram_efficiently(plan) && load_behaviour(job.stack).takes_quantized_off_gpu
                ? LoadPath::through_gpu
                : LoadPath::gpu;
   if (loading == Loading::rank0 && loads_in_parts(plan)) return LoadPath::in_parts;

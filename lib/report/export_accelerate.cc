@@ -10,6 +10,7 @@
 #include "estimate/phase_rules.h"
 #include "plan/job_names.h"
 #include "plan/loading.h"
+#include "plan/plan_names.h"
 
 namespace qlp {
 namespace {

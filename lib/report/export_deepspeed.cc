@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/refusal.h"
-#include "plan/job_names.h"
+#include "plan/plan_names.h"
 
 namespace qlp {
 namespace {

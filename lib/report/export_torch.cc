@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "estimate/shard_map.h"
-#include "plan/job_names.h"
 #include "report/format.h"
 #include "report/job_json.h"
 #include "report/json_parts.h"

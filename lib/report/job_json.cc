@@ -4,6 +4,7 @@
 
 #include "checkpoint/rope_json.h"
 #include "plan/job_names.h"
+#include "plan/plan_names.h"
 #include "report/format.h"
 
 namespace qlp {

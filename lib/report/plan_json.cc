@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plan/job_names.h"
 #include "plan/loading.h"
 #include "plan/mistakes.h"
 #include "report/job_json.h"

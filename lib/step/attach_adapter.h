@@ -3,7 +3,7 @@
 
 #include "model/adapter_spec.h"
 #include "nn/causal_lm.h"
-#include "plan/stack_profile.h"
+#include "plan/load_behaviour.h"
 
 namespace qlp {
 

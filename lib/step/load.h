@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "nn/causal_lm.h"
+#include "plan/load_behaviour.h"
 #include "plan/loading.h"
-#include "plan/stack_profile.h"
 #include "quant/quantize.h"
 #include "shard/parameter_cutter.h"
 #include "shard/rows.h"

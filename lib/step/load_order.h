@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "nn/causal_lm.h"
-#include "plan/stack_profile.h"
+#include "plan/load_behaviour.h"
 
 namespace qlp {
 

@@ -1,7 +1,7 @@
 // Weights in MXFP4 that are dequantized on the GPU while they are read (transformers integrations/mxfp4.py).
 #pragma once
 
-#include "plan/stack_profile.h"
+#include "plan/load_behaviour.h"
 #include "tensor/context.h"
 
 namespace qlp {

@@ -4,6 +4,7 @@
 #include "config/memory_files.h"
 #include "config/model_reader.h"
 #include "model/parameter_count.h"
+#include "plan/job_names.h"
 
 using namespace qlp;
 using qlp::test::MemoryFiles;

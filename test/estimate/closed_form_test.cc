@@ -100,7 +100,7 @@ class Grid {
     int ran = 0;
     std::vector<StackVersions> stacks;
     for (const StackVersions& versions : versions_)
-      if (StackProfile(versions).knows(job.model.family)) stacks.push_back(versions);
+      if (StackProfile(versions).models.knows(job.model.family)) stacks.push_back(versions);
     ++calls_;  // plans are a multiple of the stacks, perhaps: each shall meet all of them
     for (std::size_t i = 0; i < plans_.size(); ++i) {
       if (stacks_ == Stacks::in_turn)

@@ -24,7 +24,7 @@ class Subject {
     auto built = build_model(job.model, build_options(job, 0, stack_));
     REQUIRE(built);
     model_ = std::move(*built);
-    load(cpu_.ctx, *model_, {.dtype = DType::float32, .behaviour = stack_.load()}, nullptr, nullptr);
+    load(cpu_.ctx, *model_, {.dtype = DType::float32, .behaviour = stack_.load}, nullptr, nullptr);
     if (job.adapter) attach(*job.adapter);
     for (Parameter* parameter : parameters()) set_requires_grad(parameter->tensor, true);
     const std::int64_t batch = 2, rows = job.training.seq_len;
@@ -59,7 +59,7 @@ class Subject {
  private:
   /// With B as it might be after some steps, so that gradients reach A.
   void attach(const AdapterSpec& adapter) {
-    attach_adapter(cpu_.ctx, *model_, adapter, DType::float32, stack_.load());
+    attach_adapter(cpu_.ctx, *model_, adapter, DType::float32, stack_.load);
     for (const Parameter* parameter : model_->parameters())
       if (parameter->role == ParamRole::lora_b) {
         fill_range(cpu_.ctx, parameter->tensor);

@@ -6,7 +6,6 @@
 
 #include "estimate/dry_run.h"
 #include "estimate/rank_report.h"
-#include "plan/job_names.h"
 #include "small_jobs.h"
 
 using namespace qlp;

@@ -1,20 +1,20 @@
-#include "plan/stack_profile.h"
+#include "plan/stack_models.h"
 
 #include <doctest/doctest.h>
 
 namespace qlp {
 namespace {
 
-StackProfile with_transformers(std::uint32_t minor, std::uint32_t major = 4) {
+ModelStack with_transformers(std::uint32_t minor, std::uint32_t major = 4) {
   StackVersions versions;
   versions.transformers = {major, minor, 0};
-  return StackProfile(versions);
+  return ModelStack(versions);
 }
 
 }  // namespace
 
-TEST_CASE("plan/stack_profile: rotary tables move from the layers to the decoder") {
-  const auto of = [](Family family, std::uint32_t minor) { return with_transformers(minor).model(family).rotary; };
+TEST_CASE("plan/stack_models: rotary tables move from the layers to the decoder") {
+  const auto of = [](Family family, std::uint32_t minor) { return with_transformers(minor).behaviour(family).rotary; };
   CHECK(of(Family::mistral, 41).place == RotaryPlace::attention_buffers);
   CHECK(of(Family::mistral, 41).keeps_tables);
   CHECK(of(Family::mistral, 42).place == RotaryPlace::attention);
@@ -27,12 +27,12 @@ TEST_CASE("plan/stack_profile: rotary tables move from the layers to the decoder
   CHECK(of(Family::llama, 43).place == RotaryPlace::decoder);
   CHECK(of(Family::llama, 43).in_every_attention);
   CHECK(of(Family::llama, 48) == RotaryBehaviour{.keeps_original = false});
-  CHECK(with_transformers(0, 5).model(Family::llama).rotary.keeps_original);
+  CHECK(with_transformers(0, 5).behaviour(Family::llama).rotary.keeps_original);
 }
 
-TEST_CASE("plan/stack_profile: who upcasts the logits and averages the loss") {
+TEST_CASE("plan/stack_models: who upcasts the logits and averages the loss") {
   const auto by_model = [](Family family, std::uint32_t minor) {
-    const ModelBehaviour behaviour = with_transformers(minor).model(family);
+    const ModelBehaviour behaviour = with_transformers(minor).behaviour(family);
     CHECK(behaviour.returns_float_logits == behaviour.averages_loss);
     return behaviour.averages_loss;
   };
@@ -42,9 +42,9 @@ TEST_CASE("plan/stack_profile: who upcasts the logits and averages the loss") {
   CHECK_FALSE(by_model(Family::mistral, 48));
 }
 
-TEST_CASE("plan/stack_profile: caches in training") {
+TEST_CASE("plan/stack_models: caches in training") {
   const auto fills = [](std::uint32_t minor, std::uint32_t major = 4) {
-    return with_transformers(minor, major).model(Family::llama).fills_cache;
+    return with_transformers(minor, major).behaviour(Family::llama).fills_cache;
   };
   CHECK(fills(42));
   CHECK_FALSE(fills(43));
@@ -54,10 +54,10 @@ TEST_CASE("plan/stack_profile: caches in training") {
   CHECK_FALSE(fills(0, 5));
 }
 
-TEST_CASE("plan/stack_profile: flash attention gets repeated heads from Mistral until 4.47") {
-  CHECK(with_transformers(47).model(Family::mistral).flash_repeats_heads);
-  CHECK_FALSE(with_transformers(48).model(Family::mistral).flash_repeats_heads);
-  CHECK_FALSE(with_transformers(47).model(Family::llama).flash_repeats_heads);
+TEST_CASE("plan/stack_models: flash attention gets repeated heads from Mistral until 4.47") {
+  CHECK(with_transformers(47).behaviour(Family::mistral).flash_repeats_heads);
+  CHECK_FALSE(with_transformers(48).behaviour(Family::mistral).flash_repeats_heads);
+  CHECK_FALSE(with_transformers(47).behaviour(Family::llama).flash_repeats_heads);
 }
 
 }  // namespace qlp
