@@ -199,6 +199,12 @@ class TracedPrograms(unittest.TestCase):
         peak = int(self.stderr.split("\npeak ")[-1].split()[0])
         self.assertEqual(report["ranks"][0]["peak"]["allocated_bytes"], peak)
 
+    def test_steps_that_replay_a_cuda_graph(self):
+        report = self.ran(["--steps", "4"], "replayed.py")
+        names = self.phases(report)
+        self.assertEqual([name for name in names if name.endswith("optimizer")], [f"step{step}.optimizer" for step in range(1, 5)])
+        self.assertNotIn("save", names)
+
     @unittest.skipUnless(is_at_least("torch", 2, 14), "torch before 2.14 has no conditional nodes")
     def test_control_flow_in_a_cuda_graph(self):
         report = self.ran([], "branching.py")

@@ -5,6 +5,7 @@ follows. They are found by what every program does, whatever its framework: it r
 gradients, saves. Nothing is hooked inside of a forward or backward pass, so that torch.compile sees the program that it
 would see, and no tensor is touched.
 """
+import io
 import threading
 
 import torch
@@ -113,6 +114,18 @@ class Phases:
 
         return backward
 
+    def _replay(self, old):
+        """Of a CUDA graph: what was captured is run again, a forward and backward pass or parts of them, of which nothing
+        else is seen. It takes no memory of its own."""
+
+        def replay(graph):
+            if self._trained and not self._in_backward and not self._stepping and self._here():
+                self._stop_if_done()
+                self._stepped = False
+            return old(graph)
+
+        return replay
+
     def _before_step(self, optimizer, *_unused):
         self._stepping += 1
         if self.on_optimizer and id(optimizer) not in self._optimizers:
@@ -172,7 +185,7 @@ class Phases:
 
     def _save(self, old):
         def save(*arguments, **options):
-            if not self._trained or self._in_backward or not self._here():
+            if not self._trained or self._in_backward or not self._here() or _into_memory(*arguments, **options):
                 return old(*arguments, **options)
             self._end_evaluation()
             self._saving += 1
@@ -223,6 +236,7 @@ class Phases:
         self._await_forward()
         replace(torch.autograd, "backward", self._backward)
         replace(torch.autograd, "grad", self._backward)
+        replace(torch.cuda.CUDAGraph, "replay", self._replay)
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
         replace(torch.optim.Optimizer, "zero_grad", self._zero_grad)
@@ -292,6 +306,11 @@ def _on_device(things):
     """Whether one of them is a tensor of the device: libraries try out what they can do on the host, when they begin."""
     return any(_on_device(thing) if isinstance(thing, (list, tuple)) else isinstance(thing, torch.Tensor) and thing.is_cuda
                for thing in things)
+
+
+def _into_memory(_object, f=None, *_unused, **_options):
+    """Whether torch.save packs an object that goes elsewhere, as c10d does with those that ranks tell each other."""
+    return isinstance(f, io.BytesIO)
 
 
 def _is_traced(arguments):
