@@ -115,7 +115,7 @@ Result<WeightFormat> stored_format(const CheckpointSource& source) {
       if (fields.find(part))
         findings.error("not-supported", fields.place_of(part, fields.find(part)),
                        "not supported: layers that are quantized differently");
-    if (findings.has_errors()) return Unexpected{findings.take_errors()};
+    if (findings.has_errors()) return Unexpected{findings.take_wrong()};
     return method == "gptq" ? WeightFormat{GptqFormat{spec}} : WeightFormat{AwqFormat{spec}};
   }
   if (method == "mxfp4") return WeightFormat{Mxfp4Format{}};

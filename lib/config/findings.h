@@ -34,13 +34,8 @@ class Findings {
   const Diagnostics& list() const { return list_; }
   Diagnostics take() { return std::move(list_); }
   /// What is to be mended in the input: without what is merely told.
-  Diagnostics take_warnings_and_errors() {
+  Diagnostics take_wrong() {
     std::erase_if(list_, [](const Diagnostic& d) { return d.severity == Severity::note; });
-    return take();
-  }
-  /// Only the errors.
-  Diagnostics take_errors() {
-    std::erase_if(list_, [](const Diagnostic& d) { return d.severity != Severity::error; });
     return take();
   }
 

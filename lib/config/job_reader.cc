@@ -197,7 +197,7 @@ NodePtr tree_of(const JobOverrides& overrides, const FileReader& files) {
 /// what beats it laid over it. Null where it has errors.
 NodePtr meant_by(const TextNode& root, const NodePtr& overrides, const FileReader& files, Findings& findings) {
   if (is_foreign(root)) return job_of_foreign(root, *overrides, files, findings);
-  const NodePtr own = laid_over(root, *overrides);
+  NodePtr own = laid_over(root, *overrides);
   const TextNode* from = root.kind == NodeKind::map ? find(root, "from") : nullptr;
   if (!from) return own;
   const KeyPlace named{"from", from->position};
@@ -220,9 +220,9 @@ Result<JobDocument> read_job(std::string_view text, const std::string& file_name
   // A job that is no map is told as such by its reader, and nothing is laid over it.
   const bool is_map = (*root)->kind == NodeKind::map;
   const NodePtr job_tree = is_map ? meant_by(**root, tree_of(overrides, files), files, findings) : *root;
-  if (!job_tree) return Unexpected{findings.take_warnings_and_errors()};
+  if (!job_tree) return Unexpected{findings.take_wrong()};
   MapReader map(job_tree.get(), {"", (*root)->position}, findings);
-  if (!is_map) return Unexpected{findings.take()};
+  if (!is_map) return Unexpected{findings.take_wrong()};
   map.take("from");
   JobSpec job;
   check_schema(map);
@@ -249,7 +249,7 @@ Result<JobDocument> read_job(std::string_view text, const std::string& file_name
   map.finish();
 
   if (!findings.has_errors()) return JobDocument{std::move(job), findings.take()};
-  auto wrong = findings.take_warnings_and_errors();
+  auto wrong = findings.take_wrong();
   sort_by_place(wrong, file_name);
   return Unexpected{std::move(wrong)};
 }

@@ -333,12 +333,12 @@ Result<ModelDocument> model_from_config(const TextNode& config, const std::strin
   const ConfigFields fields(config, findings);
   if (config.kind != NodeKind::map)
     findings.error("wrong-type", {"", config.position}, "expected a map of keys and values, found " + describe(config));
-  if (findings.has_errors()) return Unexpected{findings.take_errors()};
+  if (findings.has_errors()) return Unexpected{findings.take_wrong()};
   const auto* row = family_of(fields);
   ModelDocument document;
   const bool dequantizes = row && row->family == Family::gpt_oss && is_mxfp4(fields);
   if (!dequantizes) document.quantization = checkpoint_quantization(fields);
-  if (!row) return Unexpected{findings.take_errors()};
+  if (!row) return Unexpected{findings.take_wrong()};
 
   auto& spec = document.model;
   spec.name = name;
@@ -375,7 +375,7 @@ Result<ModelDocument> model_from_config(const TextNode& config, const std::strin
   spec.checkpoint_dtype = read_dtype(fields);
   warn_of_unplanned(fields, *row);
 
-  if (findings.has_errors()) return Unexpected{findings.take_errors()};
+  if (findings.has_errors()) return Unexpected{findings.take_wrong()};
   document.notes = findings.take();
   return document;
 }

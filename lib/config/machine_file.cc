@@ -78,7 +78,7 @@ Result<MachineProfile> read_machine(std::string_view text, const std::string& fi
   if (!root) return Unexpected{root.error()};
   Findings findings;
   MapReader map(root->get(), {"", (*root)->position}, findings);
-  if (findings.has_errors()) return Unexpected{findings.take()};
+  if (findings.has_errors()) return Unexpected{findings.take_wrong()};
   MachineProfile profile;
   check_schema(map);
   map.require("gpu", "its name, as the driver prints it");
@@ -92,7 +92,7 @@ Result<MachineProfile> read_machine(std::string_view text, const std::string& fi
   profile.library_overhead = required_size(map, "library_overhead", "what else a step leaves: loaded kernels");
   profile.nccl = read_communicators(map);
   map.finish();
-  if (findings.has_errors()) return Unexpected{findings.take_errors()};
+  if (findings.has_errors()) return Unexpected{findings.take_wrong()};
   return profile;
 }
 

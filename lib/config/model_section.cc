@@ -71,8 +71,7 @@ void from_catalogue(MapReader& map, ModelSection& section) {
   Findings findings;
   section.model = read_catalogue_model(*model, overrides, findings);
   section.known = !findings.has_errors();
-  for (auto& finding : findings.take())
-    if (finding.severity != Severity::note) map.findings().append({std::move(finding)});
+  map.findings().append(findings.take_wrong());
 }
 
 }  // namespace
@@ -80,7 +79,7 @@ void from_catalogue(MapReader& map, ModelSection& section) {
 Result<ModelSpec> catalogue_spec(const CatalogueModel& model) {
   Findings findings;
   auto spec = read_catalogue_model(model, nullptr, findings);
-  if (findings.has_errors()) return Unexpected{findings.take_errors()};
+  if (findings.has_errors()) return Unexpected{findings.take_wrong()};
   return spec;
 }
 

@@ -208,7 +208,7 @@ TEST_CASE(
       "parallelism_config: {parallelism_config_dp_replicate_size: 2, parallelism_config_dp_shard_size: 2,\n"
       "  parallelism_config_tp_size: 2}\n",
       findings);
-  REQUIRE(findings.take_errors().size() == 1);
+  REQUIRE(findings.take_wrong().size() == 1);
 }
 
 TEST_CASE("config/launch_file: ranks that share a sequence are the mesh of the job, unless it says otherwise") {
