@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "base/refusal.h"
@@ -53,18 +54,22 @@ std::optional<Diagnostic> host_shortage(const PlanReport& plan, const ClusterSpe
   return unknown;
 }
 
-/// Steps of 1 %, the difference between lower bounds that is worth a choice.
-std::int64_t rank_of(double seconds) { return seconds > 0 ? std::lround(std::log(seconds) * 100) : 0; }
+/// Steps of 1 %, the difference between times that is worth a choice.
+std::int64_t rank_of(double seconds) {
+  return seconds > 0 ? std::lround(std::log(seconds) * 100) : std::numeric_limits<std::int64_t>::min();
+}
 
 /// Smaller is better: leaves GPUs idle, gives its cache back, the lower bound of its steps, what they communicate
-/// (which the bound takes to be hidden where it can be), negative headroom.
-using Preference = std::tuple<bool, bool, std::int64_t, double, std::int64_t>;
+/// (which the bound takes to be hidden where it can be), negative headroom in steps of 1 % of the capacity.
+using Preference = std::tuple<bool, bool, std::int64_t, std::int64_t, std::int64_t>;
 
 Preference preference(const PlanReport& plan, const JobSpec& job) {
   const StepTime time = plan.step_time.value_or(StepTime{});
   const bool leaves_gpus_idle = ranks_of(job, plan.plan) < job.cluster.world_size;
-  return {leaves_gpus_idle, plan.cache_given_back, rank_of(time.lower_bound), time.terms.communication,
-          -plan.ranks.front().peak.headroom.count()};
+  const PeakReport& peak = plan.ranks.front().peak;
+  const auto percent = std::max<std::int64_t>(static_cast<std::int64_t>(peak.capacity.count() / 100), 1);
+  return {leaves_gpus_idle, plan.cache_given_back, rank_of(time.lower_bound), rank_of(time.terms.communication),
+          -peak.headroom.count() / percent};
 }
 
 Diagnostic note(std::string code, std::string message, std::string hint = {}) {
@@ -135,7 +140,7 @@ std::vector<const PlanReport*> best_first(const Report& report) {
   const auto key = [&](const PlanReport* plan) {
     const bool ran = plan->applicable() && !plan->ranks.empty();
     const int group = !ran ? 3 : find_mistake(plan->plan.name) ? 2 : plan->fits ? 0 : 1;
-    const auto headroom = ran ? plan->ranks.front().peak.headroom.count() : 0;
+    const auto headroom = ran && group != 0 ? plan->ranks.front().peak.headroom.count() : 0;
     return std::tuple{group, group == 0 ? preference(*plan, report.job) : Preference{}, -headroom};
   };
   std::ranges::stable_sort(plans, {}, key);

@@ -28,8 +28,8 @@ bool needs_replay(const PeakReport& peak, const ClusterSpec& cluster, const std:
 void judge(PlanReport& plan, const ClusterSpec& cluster, std::optional<bool> runs_when_limited);
 
 /// The plans as a user would take them: those that fit (all GPUs used, cache kept, the least lower bound of the step
-/// time to 1 %, little communication, much room), then those that do not, the nearest first, then those that cannot
-/// run.
+/// time, little communication, much room, each to 1 %; then as the job has them, whose default is the simplest first),
+/// then those that do not, the nearest first, then those that cannot run.
 std::vector<const PlanReport*> best_first(const Report& report);
 
 /// Whether some plan fits; what a mistake amounts to does not count.

@@ -188,6 +188,27 @@ TEST_CASE("estimate/ledger: recommends the fastest among the plans that use all 
   CHECK(report.diagnostics[0].code == "gpus-left-idle");
 }
 
+TEST_CASE("estimate/ledger: a difference that is none leaves the plans as the job has them") {
+  Report report;
+  report.job.cluster = cluster_of(10'000, 0);
+  const auto timed = [](PlanReport plan, double communication) {
+    plan.step_time = StepTime{.lower_bound = 1, .terms = {.communication = communication}};
+    return plan;
+  };
+  const NamedPlan no_shard{"fsdp1-no-shard", Fsdp1{.sharding_strategy = ShardingStrategy::no_shard}};
+  const auto best_of = [&](double communication, std::uint64_t reserved_mib) {
+    report.plans = {timed(plan_of({"ddp", Ddp{}}, 1000, 2040), 0.1),
+                    timed(plan_of(no_shard, 1000, reserved_mib), communication)};
+    for (auto& plan : report.plans) judge(plan, report.job.cluster, std::nullopt);
+    recommend(report);
+    return *report.recommended;
+  };
+  CHECK(best_of(0.1, 2040) == "ddp");
+  CHECK(best_of(0.0999, 2039) == "ddp");
+  CHECK(best_of(0.09, 2040) == "fsdp1-no-shard");
+  CHECK(best_of(0.1, 1900) == "fsdp1-no-shard");
+}
+
 TEST_CASE("estimate/ledger: a plan that keeps its cache is preferred") {
   Report report;
   report.job.cluster = cluster_of(1000, 0);
