@@ -231,7 +231,11 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
   MapReader map(where.node, where.place, findings);
   spec.micro_batch_size = map.integer_or("micro_batch_size", {1, kMostSamples}, 1);
   map.require("seq_len", "the number of tokens of a sample");
-  spec.seq_len = map.integer("seq_len", {1, kLongestSequence}).value_or(1);
+  const auto seq_len = map.integer("seq_len", {1, kLongestSequence});
+  spec.seq_len = seq_len.value_or(1);
+  if (seq_len == 1)
+    findings.warning("no-labels", map.place_of("seq_len"),
+                     "a sequence of one token has none to predict: its loss is no number, and nothing is learned");
   if (spec.micro_batch_size * spec.seq_len > kMostTokens)
     map.refuse("micro_batch_size", "out-of-range",
                "micro_batch_size times seq_len is out of range: expected at most " + std::to_string(kMostTokens));

@@ -427,6 +427,13 @@ TEST_CASE("config/job_reader: a sequence beyond the model's positions is a warni
   CHECK(warning->severity == Severity::warning);
 }
 
+TEST_CASE("config/job_reader: a sequence of one token is a warning") {
+  const auto document = read(replaced(minimal(), "2048", "1"));
+  const auto* warning = find_note(document.notes, "no-labels", "training.seq_len");
+  REQUIRE(warning);
+  CHECK(warning->severity == Severity::warning);
+}
+
 TEST_CASE("config/job_reader: the allocator's text, and the column of what is wrong in it") {
   const auto j = job(minimal("allocator: expandable_segments:True,max_split_size_mb:128\n"));
   CHECK(j.allocator.expandable_segments);
