@@ -1,9 +1,11 @@
 #include "app/diagnostics.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "app/terminal.h"
@@ -22,7 +24,9 @@ class SourceLines {
     if (position.file.empty() || position.line == 0) return std::nullopt;
     auto [entry, is_new] = files_.try_emplace(position.file);
     if (is_new) {
-      std::ifstream file{position.file};
+      std::ifstream file;
+      std::error_code none;
+      if (std::filesystem::is_regular_file(position.file, none)) file.open(position.file);  // a pipe is read already
       for (std::string text; std::getline(file, text);) entry->second.push_back(std::move(text));
     }
     const auto& lines = entry->second;
@@ -49,7 +53,7 @@ std::string excerpt(std::string_view line, const Position& position, bool colors
   }
   std::string number = std::to_string(position.line);
   number.insert(0, number.size() < 5 ? 5 - number.size() : 0, ' ');
-  const std::string out = number + " | " + part + "\n";
+  std::string out = number + " | " + part + "\n";
   if (position.column == 0) return out;
   return out + std::string(number.size(), ' ') + " | " + padding + colored("^", Color::good, colors) + "\n";
 }

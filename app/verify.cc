@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -145,7 +146,7 @@ std::optional<std::string> calibrate_to(const std::string& path, const Supervise
   for (const RankRecord& record : run.ranks)
     if (record.measurement) measured.push_back(*record.measurement);
   std::optional<MachineProfile> before;
-  if (std::ifstream{path}) {
+  if (std::filesystem::exists(path)) {
     auto known = read_machine_file(path);
     if (!known) return known.error().front().message + ": not overwritten, as it is no machine profile";
     before = std::move(*known);

@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
+#include <poll.h>
+#include <sys/stat.h>
 #include <system_error>
+#include <unistd.h>
+
+#include "base/file_descriptor.h"
 
 namespace qlp {
 namespace {
@@ -16,6 +21,19 @@ constexpr std::uint64_t kLargestText = 64ULL << 20;
 
 Unexpected<Diagnostics> cannot_read(std::string code, const std::string& path, const std::string& reason) {
   return {{{Severity::error, std::move(code), "cannot read " + path + ": " + reason, "", {path, 0, 0}, ""}}};
+}
+
+/// Whether this is a pipe of which nobody holds the other end, nor comes to it within this time. `bytes` gets what was
+/// read to find out: without waiting, read() tells a pipe without a writer (the end of the file) from a silent one.
+bool is_abandoned_pipe(const FileDescriptor& file, std::chrono::milliseconds patience, std::string& bytes) {
+  struct stat status {};
+  if (fstat(file.number(), &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
+  pollfd change{.fd = file.number(), .events = POLLIN, .revents = 0};
+  if (poll(&change, 1, static_cast<int>(patience.count())) != 0) return false;
+  char first = 0;
+  const ssize_t count = ::read(file.number(), &first, 1);
+  if (count > 0) bytes.push_back(first);
+  return count == 0;
 }
 
 }  // namespace
@@ -31,19 +49,23 @@ Result<std::string, std::string> DiskFiles::read(const std::string& path, std::u
   const auto kind = kind_of(path);
   if (kind == Kind::missing) return Unexpected{std::string("there is no such file")};
   if (kind == Kind::directory) return Unexpected{std::string("it is a directory")};
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return Unexpected{std::string(errno != 0 ? std::strerror(errno) : "it does not open")};
+  // Opening a pipe would wait for whoever writes into it.
+  const FileDescriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (!file.is_open()) return Unexpected{std::string(std::strerror(errno))};
   std::string bytes;
+  if (is_abandoned_pipe(file, patience_, bytes))
+    return Unexpected{std::string("it is a pipe into which nobody writes")};
+  fcntl(file.number(), F_SETFL, O_RDONLY);  // whoever holds the other end is waited for
   constexpr std::uint64_t kChunk = 1U << 16;
-  while (stream && bytes.size() < most) {
+  while (bytes.size() < most) {
     const auto had = bytes.size();
     const auto wanted = std::min(kChunk, most - had);
     bytes.resize(had + wanted);
-    stream.read(bytes.data() + had, static_cast<std::streamsize>(wanted));
-    bytes.resize(had + static_cast<std::size_t>(stream.gcount()));
+    const ssize_t count = ::read(file.number(), bytes.data() + had, wanted);
+    bytes.resize(had + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    if (count == 0) break;
+    if (count < 0 && errno != EINTR) return Unexpected{std::string(std::strerror(errno))};
   }
-  if (stream.bad()) return Unexpected{std::string("reading it failed")};
   return bytes;
 }
 

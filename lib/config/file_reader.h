@@ -1,6 +1,7 @@
 // Where the readers get files from: the disk, or a test's table of texts.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,9 +25,15 @@ class FileReader {
 
 class DiskFiles : public FileReader {
  public:
+  /// `patience`: how long a pipe is waited for that nobody has open for writing.
+  explicit DiskFiles(std::chrono::milliseconds patience = std::chrono::seconds{5}) : patience_(patience) {}
+
   Kind kind_of(const std::string& path) const override;
   Result<std::string, std::string> read(const std::string& path, std::uint64_t most) const override;
   std::vector<std::string> list(const std::string& directory) const override;
+
+ private:
+  std::chrono::milliseconds patience_;
 };
 
 /// A whole text file. Errors: "cannot-read", "file-too-large" (past 64 MiB).

@@ -1,8 +1,17 @@
 #include "config/file_reader.h"
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
 
 #include <doctest/doctest.h>
+
+#include "base/file_descriptor.h"
 
 using namespace qlp;
 
@@ -18,6 +27,30 @@ TEST_CASE("config/file_reader: what is on the disk") {
   CHECK(std::ranges::is_sorted(names));
   CHECK(std::ranges::find(names, "models") != names.end());
   CHECK(files.list("configs/none").empty());
+}
+
+TEST_CASE("config/file_reader: a pipe is read to its end, and one that nobody writes into is not waited for") {
+  const auto read = [](const Pipe& pipe) {
+    return DiskFiles{std::chrono::milliseconds{20}}.read("/dev/fd/" + std::to_string(pipe.read_end.number()), 100);
+  };
+  Pipe written = std::move(open_pipe().value());
+  REQUIRE(write_all(written.write_end.number(), "schema: 1\n"));
+  written.write_end.close();
+  CHECK(read(written).value() == "schema: 1\n");
+
+  Pipe late = std::move(open_pipe().value());
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{60});
+    write_all(late.write_end.number(), "late");
+    late.write_end.close();
+  });
+  CHECK(read(late).value() == "late");
+  writer.join();
+
+  const auto fifo = (std::filesystem::temp_directory_path() / ("qlp-fifo-" + std::to_string(getpid()))).string();
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  CHECK(DiskFiles{std::chrono::milliseconds{20}}.read(fifo, 100).error() == "it is a pipe into which nobody writes");
+  std::filesystem::remove(fifo);
 }
 
 TEST_CASE("config/file_reader: paths beside a file") {
