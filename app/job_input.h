@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "app/arguments.h"
+#include "app/common_arguments.h"
 #include "base/diagnostic.h"
 #include "config/job_reader.h"
 

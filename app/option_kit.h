@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/arguments.h"
+#include "app/common_arguments.h"
 #include "app/validators.h"
 
 namespace qlp::app {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/arguments.h"
+#include "app/common_arguments.h"
 
 namespace qlp::app {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "app/arguments.h"
+#include "app/arguments_of_runs.h"
 #include "app/exit_code.h"
 #include "base/result.h"
 #include "verify/launch_environment.h"

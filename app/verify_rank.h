@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "app/arguments.h"
+#include "app/arguments_of_runs.h"
 #include "app/exit_code.h"
 #include "verify/prediction.h"
 

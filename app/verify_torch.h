@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "app/arguments.h"
+#include "app/arguments_of_runs.h"
 #include "base/result.h"
 #include "estimate/verification.h"
 #include "verify/prediction.h"
