@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "estimate/report.h"
+#include "estimate/host_ledger.h"
 
 namespace qlp {
 

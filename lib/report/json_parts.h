@@ -7,7 +7,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "estimate/report.h"
+#include "base/diagnostic.h"
+#include "estimate/rank_ledger.h"
 
 namespace qlp {
 

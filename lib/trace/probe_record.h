@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "estimate/report.h"
+#include "estimate/rank_ledger.h"
 
 namespace qlp {
 

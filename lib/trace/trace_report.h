@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "estimate/report.h"
+#include "estimate/rank_ledger.h"
 #include "plan/job_spec.h"
 #include "trace/probe_record.h"
 

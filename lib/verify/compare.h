@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "estimate/report.h"
+#include "estimate/rank_ledger.h"
 #include "estimate/verification.h"
 #include "verify/rank_measurement.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "estimate/report.h"
+#include "estimate/rank_ledger.h"
 #include "estimate/verification.h"
 
 namespace qlp {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "estimate/report.h"
+#include "estimate/rank_ledger.h"
 
 namespace qlp {
 
