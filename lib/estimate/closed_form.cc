@@ -1,7 +1,6 @@
 #include "estimate/closed_form.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,6 +8,8 @@
 #include "base/overloaded.h"
 #include "base/rounding.h"
 #include "estimate/fsdp2_plan.h"
+#include "estimate/held_fsdp1.h"
+#include "estimate/held_fsdp2.h"
 #include "estimate/held_weights.h"
 #include "estimate/held_zero.h"
 #include "estimate/optimizer_state.h"
@@ -20,7 +21,6 @@
 #include "model/family_design.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/loading.h"
-#include "plan/placement.h"
 #include "plan/stack_profile.h"
 #include "quant/quant_state.h"
 
@@ -50,176 +50,6 @@ Bytes ddp_buckets(const Weights& weights) {
     if (weight.trained) bytes += bytes_of(weight.stored(), weight.dtype);
   return bytes;
 }
-
-/// Flat parameters, cut into equal parts.
-class Flat {
- public:
-  Flat(const JobSpec& job, const Fsdp1& plan, std::int64_t rank, const StackProfile& stack)
-      : job_(job),
-        plan_(plan),
-        groups_(fsdp1_groups(plan, job.cluster)),
-        rank_(rank % groups_.ranks),
-        quant_(stack.quant),
-        precision_(fsdp1_mixed_precision(plan, job)),
-        compute_dtype_(precision_.param_dtype) {}
-  const std::optional<DType>& buffer_dtype() const { return precision_.buffer_dtype; }
-
-  void add(const Weights& weights, Held& held) const {
-    // A layer is a unit, and the root has the rest, or all; PEFT's policy makes each trained weight beside frozen ones
-    // a unit of its own.
-    std::map<std::int64_t, Weights> units;
-    const bool whole = plan_.auto_wrap_policy == WrapPolicy::no_wrap;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      const ListedWeight& weight = weights[i];
-      const bool beside_bias = i + 1 < weights.size() && weights[i + 1].adapter_bias;
-      if (weight.added() && !weight.beside_embedding && !plan_.auto_wrap_policy)
-        beside_bias ? add_unit({weight, weights[++i]}, held) : add_unit({weight}, held);
-      else
-        units[whole ? ListedWeight::kOutsideLayers : weight.layer].push_back(weight);
-    }
-    for (const auto& [layer, unit] : units) add_unit(unit, held);
-    if (!plan_.use_orig_params) add_cast_biases(weights, held);
-  }
-
- private:
-  void add_unit(const Weights& unit, Held& held) const {
-    const ListedWeight& first = unit.front();
-    const bool trained = std::any_of(unit.begin(), unit.end(), [](const ListedWeight& w) { return w.trained; });
-    // With original parameters each starts at 16 bytes, and the sum divides by the ranks.
-    const auto aligned =
-        plan_.use_orig_params ? 16 / static_cast<std::int64_t>(size_of(compute_dtype_.value_or(first.dtype))) : 1;
-    std::vector<std::int64_t> starts;
-    std::int64_t numel = 0;
-    for (const ListedWeight& weight : unit) {
-      starts.push_back(round_up(numel, aligned));
-      numel = starts.back() + weight.stored();
-    }
-    if (plan_.use_orig_params) numel = round_up(numel, groups_.ranks);
-    const std::int64_t part = groups_.shards ? ceil_div(numel, groups_.ranks) : numel;
-    const std::int64_t from = groups_.shards ? part * rank_ : 0;
-
-    // accelerate trains flat parameters in float32 under mixed precision.
-    const DType dtype = trained && job_.training.mixed_precision() ? DType::float32 : first.dtype;
-    if (plan_.cpu_offload) {
-      if (trained) hold_counts(unit, held);
-      // What modules hold of a whole copy on the GPU that nothing frees.
-      if (!groups_.shards && compute_dtype_.value_or(dtype) == dtype)
-        of(held, category_of(first)) += bytes_of(numel, dtype);
-      return;
-    }
-    of(held, category_of(first)) += bytes_of(part, dtype);
-    if (!trained) return;
-    if (!plan_.use_orig_params) {
-      held.trained.push_back({.rows = part, .dtype = dtype});
-      return;
-    }
-    of(held, Category::gradients) += bytes_of(part, dtype);
-    for (std::size_t i = 0; i < unit.size(); ++i) {
-      const std::int64_t start = std::max(starts[i], from);
-      const std::int64_t end = std::min(starts[i] + unit[i].stored(), from + part);
-      if (!unit[i].trained) continue;
-      TrainedShape shape = shape_of(unit[i], unit[i].rows, dtype);  // whole, and in its own shape
-      if (groups_.shards)
-        shape = {.rows = std::max(end - start, std::int64_t{0}), .dtype = dtype, .embedding = unit[i].embedding};
-      shape.has_gradient = shape.numel() > 0;
-      shape.made_as = first.dtype;
-      held.trained.push_back(shape);
-    }
-  }
-
-  /// Which accelerate has moved to the GPU: all that Adagrad keeps there of parameters on the host.
-  void hold_counts(const Weights& unit, Held& held) const {
-    if (!std::holds_alternative<Adagrad>(job_.training.optimizer.kind)) return;
-    const auto own = std::count_if(unit.begin(), unit.end(), [](const ListedWeight& w) { return w.trained; });
-    of(held, Category::optimizer_state) += bytes_of(plan_.use_orig_params ? own : 1, DType::float32);
-  }
-
-  /// Modules go on holding views of the flat parameter, or what was put in their place.
-  void add_cast_biases(const Weights& weights, Held& held) const {
-    for (const ListedWeight& weight : weights) {
-      const DType dtype = dtype_in_use(job_, quant_, weight);
-      if (weight.kind == WeightKind::bias && job_.quantization && dtype != compute_dtype_)
-        of(held, groups_.shards ? Category::gathered_weights : Category::parameters) +=
-            bytes_of(weight.stored(), dtype);
-    }
-  }
-
-  const JobSpec& job_;
-  const Fsdp1& plan_;
-  Fsdp1Groups groups_;
-  std::int64_t rank_;
-  QuantBehaviour quant_;
-  MixedPrecision precision_;
-  std::optional<DType> compute_dtype_;
-};
-
-/// Each parameter cut by rows.
-class ByRows {
- public:
-  ByRows(const JobSpec& job, const Fsdp2& plan, std::int64_t rank, const StackProfile& stack)
-      : job_(job),
-        plan_(plan),
-        ranks_(shard_ranks(job, plan)),
-        rank_(shard_place(job, plan, rank)),
-        of_experts_(expert_share(job, plan, rank)),
-        quant_(stack.quant) {
-    param_dtype_ = precision_of(job, plan).param_dtype;
-    upcast_ = upcast_of(job, plan, stack);
-    // A tied table is in the unit of the embedding and in that of the head, once a copy is trained beside it.
-    cuts_table_twice_ = job.model.tie_word_embeddings && job.adapter && stack.fsdp2.splits_root();
-  }
-
-  void add(const Weights& weights, Held& held) const {
-    const bool copies_table = std::any_of(weights.begin(), weights.end(), [](const ListedWeight& weight) {
-      return weight.kind == WeightKind::saved_copy && !weight.vector;
-    });
-    for (const ListedWeight& weight : weights) {
-      if (!is_sharded(plan_, {.trained = weight.trained, .packed = weight.kind == WeightKind::packed})) {
-        add_whole(weight, held);
-        continue;
-      }
-      add_cast_bias(weight, held);
-      if (plan_.cpu_offload) continue;
-      const bool spread = weight.experts && job_.cluster.mesh.ep > 1;
-      const auto [part, own] = spread ? rows_of(weight.rows, of_experts_.ranks, of_experts_.rank)
-                                      : rows_of(weight.rows, ranks_, rank_);  // on all ranks alike, padded
-      const DType dtype = dtype_of(weight);
-      const std::int64_t cuts = cuts_table_twice_ && copies_table && weight.kind == WeightKind::table ? 2 : 1;
-      of(held, category_of(weight)) += bytes_of(cuts * part * weight.width, dtype);
-      if (weight.trained) held.trained.push_back(shape_of(weight, own, dtype));
-    }
-  }
-
- private:
-  void add_whole(ListedWeight weight, Held& held) const {
-    weight.dtype = dtype_of(weight);
-    if (param_dtype_) weight.input = *param_dtype_;
-    of(held, category_of(weight)) += bytes_of(weight.stored(), dtype_in_use(job_, quant_, weight));
-    if (weight.trained) held.trained.push_back(shape_of(weight, weight.rows, weight.dtype));
-  }
-
-  /// The gathered bias of a 4-bit layer, whole, stays where it was cast.
-  void add_cast_bias(ListedWeight weight, Held& held) const {
-    if (param_dtype_) weight.dtype = weight.input = *param_dtype_;
-    const DType in_use = dtype_in_use(job_, quant_, weight);
-    if (in_use != weight.dtype) of(held, Category::gathered_weights) += bytes_of(weight.stored(), in_use);
-  }
-
-  DType dtype_of(const ListedWeight& weight) const {
-    const bool all = upcast_ == Fsdp2Upcast::whole_model;
-    const bool trained = upcast_ == Fsdp2Upcast::trained_parameters && weight.trained;
-    return all || trained ? DType::float32 : weight.dtype;
-  }
-
-  const JobSpec& job_;
-  const Fsdp2& plan_;
-  std::int64_t ranks_, rank_;
-  RankShare of_experts_;
-  QuantBehaviour quant_;
-  std::optional<DType> param_dtype_;
-  Fsdp2Upcast upcast_ = Fsdp2Upcast::none;
-  bool cuts_table_twice_ = false;
-};
 
 /// bitsandbytes' statistics: a value per block and a table for each weight; with double quantization the values take a
 /// byte, and have statistics of their own, with one table of the process. Of 8-bit weights a value per row.
@@ -333,14 +163,12 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
                           of(held, Category::communication_buffers) += ddp_buckets(weights);
                         },
                         [&](const Fsdp1& fsdp1) {
-                          const Flat flat(job, fsdp1, rank, stack);
-                          flat.add(weights, held);
-                          cast_buffers = flat.buffer_dtype();
+                          cast_buffers = hold_flat_parameters(job, fsdp1, rank, stack, weights, held);
                           const bool clips = job.training.max_grad_norm > 0 || stack.trainer.always_works_out_norm();
                           if (clips && stack.fsdp1.keeps_zero_scalar())
                             of(held, Category::workspace) += bytes_of(1, DType::float32);
                         },
-                        [&](const Fsdp2& fsdp2) { ByRows(job, fsdp2, rank, stack).add(weights, held); },
+                        [&](const Fsdp2& fsdp2) { hold_rows(job, fsdp2, rank, stack, weights, held); },
                         [&](const Zero& zero) {
                           scales_on_gpu = false;
                           if (zero.stage == 3) {

@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/shape.h"
 #include "estimate/optimizer_state.h"
-#include "estimate/report.h"
+#include "estimate/rank_ledger.h"
 #include "estimate/weight_list.h"
 #include "plan/job_spec.h"
 #include "quant/quant_behaviour.h"
