@@ -87,6 +87,24 @@ std::string_view memory_schema() {
         "categories": {"$ref": "#/$defs/categories"}
       }
     },
+    "outside": {
+      "type": "array",
+      "description": "terms outside the framework's allocator",
+      "items": {
+        "type": "object",
+        "required": ["name", "device_bytes", "source"],
+        "properties": {
+          "name": {"type": "string"},
+          "device_bytes": {"$ref": "#/$defs/bytes"},
+          "managed": {
+            "type": "boolean",
+            "description": "CUDA moves it to the host where the device is full: it takes what room there is"
+          },
+          "measured": {"type": "boolean", "description": "on the machine in question, by verify --calibrate"},
+          "source": {"type": "string"}
+        }
+      }
+    },
     "search_key": {"enum": ["micro_batch_size", "seq_len", "r", "world_size"]},
     "phase_kind": {
       "enum": [

@@ -141,24 +141,7 @@ std::string_view plan_schema() {
             }
           }
         },
-        "outside": {
-          "type": "array",
-          "description": "terms outside the framework's allocator",
-          "items": {
-            "type": "object",
-            "required": ["name", "device_bytes", "source"],
-            "properties": {
-              "name": {"type": "string"},
-              "device_bytes": {"$ref": "#/$defs/bytes"},
-              "managed": {
-                "type": "boolean",
-                "description": "CUDA moves it to the host where the device is full: it takes what room there is"
-              },
-              "measured": {"type": "boolean", "description": "on the machine in question, by verify --calibrate"},
-              "source": {"type": "string"}
-            }
-          }
-        },
+        "outside": {"$ref": "#/$defs/outside"},
         "host": {
           "type": "object",
           "description": "memory of the machines that hold the GPUs",

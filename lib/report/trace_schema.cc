@@ -63,20 +63,7 @@ std::string_view trace_schema() {
             }
           }
         },
-        "outside": {
-          "type": "array",
-          "description": "terms outside the framework's allocator",
-          "items": {
-            "type": "object",
-            "required": ["name", "device_bytes", "source"],
-            "properties": {
-              "name": {"type": "string"},
-              "device_bytes": {"$ref": "#/$defs/bytes"},
-              "measured": {"type": "boolean"},
-              "source": {"type": "string"}
-            }
-          }
-        },
+        "outside": {"$ref": "#/$defs/outside"},
         "answers": {
           "type": "array",
           "description": "reads of what a kernel would have written, answered by rule",
