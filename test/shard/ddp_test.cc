@@ -10,6 +10,7 @@
 #include "optim/optimizer.h"
 #include "quant/recorder.h"
 #include "shard/reducer.h"
+#include "shard/requested.h"
 
 using namespace qlp;
 using test::DryDevice;
@@ -24,7 +25,7 @@ struct SixLayers {
   std::vector<Tensor> weights, trained;
   std::unique_ptr<Reducer> reducer;
   std::unique_ptr<Optimizer> optimizer;
-  std::int64_t held = 0;
+  test::Requested requested{dry.recorder};
 
   SixLayers() {
     for (int i = 0; i < 6; ++i) {
@@ -34,7 +35,7 @@ struct SixLayers {
       trained.push_back(weights.back());
     }
     optimizer = make_optimizer(dry.ctx, AdamW{}, {trained});
-    peak();
+    requested.peak();
   }
 
   void wrap(ReducerOptions options) {
@@ -50,17 +51,6 @@ struct SixLayers {
   void zero_grad() {
     for (const Tensor& parameter : trained) set_grad(parameter, Tensor());
   }
-
-  /// The most that was requested since the last call, in whole MiB.
-  std::int64_t peak() {
-    std::int64_t most = held;
-    for (const std::int64_t bytes : dry.recorder.take()) held += bytes, most = std::max(most, held);
-    return most / kMiB;
-  }
-  std::int64_t now() {
-    peak();
-    return held / kMiB;
-  }
 };
 
 }  // namespace
@@ -69,15 +59,15 @@ struct SixLayers {
 TEST_CASE("shard/ddp: gradients beside their buckets") {
   SixLayers job;
   job.wrap({});
-  CHECK(job.peak() == 48);  // the broadcast flattens all parameters, frozen ones too
-  CHECK(job.now() == 40);
+  CHECK(job.requested.peak() == 48);  // the broadcast flattens all parameters, frozen ones too
+  CHECK(job.requested.now() == 40);
   for (const std::int64_t backward : {56, 88, 88}) {
     job.forward_backward();
-    CHECK(job.peak() == backward);
+    CHECK(job.requested.peak() == backward);
     job.optimizer->step(job.dry.ctx);
-    CHECK(job.peak() == 104);
+    CHECK(job.requested.peak() == 104);
     job.zero_grad();
-    CHECK(job.now() == 72);
+    CHECK(job.requested.now() == 72);
   }
 }
 
@@ -85,13 +75,13 @@ TEST_CASE("shard/ddp: gradients as views of their buckets") {
   SixLayers job;
   job.wrap({.gradient_as_bucket_view = true});
   for (const std::int64_t backward : {44, 76, 76}) {
-    job.peak();
+    job.requested.peak();
     job.forward_backward();
-    CHECK(job.peak() == backward);
+    CHECK(job.requested.peak() == backward);
     job.optimizer->step(job.dry.ctx);
-    CHECK(job.peak() == 88);
+    CHECK(job.requested.peak() == 88);
     job.zero_grad();
-    CHECK(job.now() == 72);
+    CHECK(job.requested.now() == 72);
   }
 }
 
@@ -100,10 +90,10 @@ TEST_CASE("shard/ddp: without synchronisation gradients stay beside the buckets,
   job.wrap({.gradient_as_bucket_view = true});
   job.reducer->set_sync(false);
   job.forward_backward();
-  CHECK(job.now() == 56);
+  CHECK(job.requested.now() == 56);
   job.reducer->set_sync(true);
   job.forward_backward();
-  CHECK(job.now() == 40);  // added up, then copied into the buckets
+  CHECK(job.requested.now() == 40);  // added up, then copied into the buckets
 }
 
 TEST_CASE("shard/ddp: buckets are made anew in the order in which gradients became ready") {
@@ -133,18 +123,18 @@ TEST_CASE("shard/ddp: or is held until the next backward pass that sums gradient
   job.wrap({.replaced = ReplacedBuckets::held});
   job.forward_backward();
   job.zero_grad();
-  CHECK(job.now() == 40);
+  CHECK(job.requested.now() == 40);
   job.reducer->prepare_forward(job.dry.ctx);
   CHECK_FALSE(job.dry.timeline.waits_for_streams());
-  CHECK(job.now() == 56);
+  CHECK(job.requested.now() == 56);
   job.reducer->set_sync(false);
   job.forward_backward();
   job.zero_grad();
-  CHECK(job.now() == 56);
+  CHECK(job.requested.now() == 56);
   job.reducer->set_sync(true);
   job.forward_backward();
   job.zero_grad();
-  CHECK(job.now() == 40);
+  CHECK(job.requested.now() == 40);
 }
 
 TEST_CASE(

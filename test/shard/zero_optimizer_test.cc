@@ -8,6 +8,7 @@
 
 #include "autograd/matmul.h"
 #include "quant/recorder.h"
+#include "shard/requested.h"
 
 using namespace qlp;
 using test::DryDevice;
@@ -22,7 +23,7 @@ struct FourLayers {
   std::vector<std::unique_ptr<Parameter>> parameters;
   std::unique_ptr<ZeroOptimizer> zero;
   std::unique_ptr<Optimizer> adam;
-  std::int64_t held = 0;
+  test::Requested requested{dry.recorder};
 
   explicit FourLayers(ZeroOptions options) {
     options.world_size = 2;
@@ -37,7 +38,7 @@ struct FourLayers {
     }
     zero = std::make_unique<ZeroOptimizer>(dry.ctx, std::vector<std::vector<Parameter*>>{group}, options);
     adam = make_optimizer(dry.ctx, AdamW{}, {{zero->trained().front().tensor}});
-    peak();
+    requested.peak();
   }
 
   void backward(bool boundary = true) {
@@ -47,17 +48,6 @@ struct FourLayers {
     dry.engine.backward(dry.ctx, {x}, {empty(dry.ctx, x.shape(), DType::bfloat16, Op::input)});
     zero->gradients().finish_backward(dry.ctx);
   }
-
-  /// The most that was requested since the last call, in whole MiB.
-  std::int64_t peak() {
-    std::int64_t most = held;
-    for (const std::int64_t bytes : dry.recorder.take()) held += bytes, most = std::max(most, held);
-    return most / kMiB;
-  }
-  std::int64_t now() {
-    peak();
-    return held / kMiB;
-  }
 };
 
 constexpr std::int64_t kAtRest = 8 + 8;  // the flat parameters; this rank's half in float32
@@ -66,7 +56,7 @@ constexpr std::int64_t kAtRest = 8 + 8;  // the flat parameters; this rank's hal
 
 TEST_CASE("shard/zero_optimizer: parameters are views of one flat buffer, this rank's half is there in float32") {
   FourLayers job({});
-  CHECK(job.now() == kAtRest);
+  CHECK(job.requested.now() == kAtRest);
   for (const auto& parameter : job.parameters) {
     CHECK(&parameter->tensor.storage() == &job.parameters.front()->tensor.storage());
     CHECK(parameter->tensor.shape() == Shape{1024, 1024});
@@ -79,65 +69,65 @@ TEST_CASE("shard/zero_optimizer: the bucket comes with the first gradient and go
   FourLayers job({});
   job.backward();
   // The bucket, the four gradients joined for the sum over ranks: their own memory has gone to the bucket.
-  CHECK(job.peak() == kAtRest + 32 + 8);
-  CHECK(job.now() == kAtRest + 4);  // this rank's two
+  CHECK(job.requested.peak() == kAtRest + 32 + 8);
+  CHECK(job.requested.now() == kAtRest + 4);  // this rank's two
   FourLayers two({.overlap_comm = true});
   two.backward();
-  CHECK(two.peak() == kAtRest + 2 * 32 + 8);
+  CHECK(two.requested.peak() == kAtRest + 2 * 32 + 8);
 }
 
 TEST_CASE("shard/zero_optimizer: a step takes float32 gradients of the partition, and keeps moments") {
   FourLayers job({});
   for (int step = 0; step < 2; ++step) {
     job.backward();
-    job.peak();
+    job.requested.peak();
     job.zero->step(job.dry.ctx, *job.adam);
     // Gradients in bfloat16 give way to joined ones and those to float32: then both moments and the list of roots.
-    CHECK(job.peak() == kAtRest + 8 + 2 * 8 + 8);
-    CHECK(job.now() == kAtRest + 2 * 8);
+    CHECK(job.requested.peak() == kAtRest + 8 + 2 * 8 + 8);
+    CHECK(job.requested.now() == kAtRest + 2 * 8);
   }
 }
 
 TEST_CASE("shard/zero_optimizer: over several micro steps stage 2 keeps its part, stage 1 all and the bucket") {
   FourLayers two({.partition_gradients = true});
   two.backward(false);
-  CHECK(two.now() == kAtRest + 4);
+  CHECK(two.requested.now() == kAtRest + 4);
   two.backward(true);
-  CHECK(two.now() == kAtRest + 4);
+  CHECK(two.requested.now() == kAtRest + 4);
   FourLayers one({.partition_gradients = false});
   one.backward(false);
-  CHECK(one.now() == kAtRest + 32 + 8);
+  CHECK(one.requested.now() == kAtRest + 32 + 8);
   one.backward(true);
-  CHECK(one.now() == kAtRest + 4);
+  CHECK(one.requested.now() == kAtRest + 4);
 }
 
 TEST_CASE("shard/zero_optimizer: a full bucket is emptied for the next gradients; larger ones are summed in place") {
   FourLayers job({.reduce_bucket_size = kMiB});
   job.backward();
   // 2 for the bucket; two gradients of this rank have been copied out, another one is in the making.
-  CHECK(job.peak() == kAtRest + 2 + 4 + 2);
-  CHECK(job.now() == kAtRest + 4);
+  CHECK(job.requested.peak() == kAtRest + 2 + 4 + 2);
+  CHECK(job.requested.now() == kAtRest + 4);
   FourLayers small({.reduce_bucket_size = kMiB / 2});
   small.backward();
-  CHECK(small.now() == kAtRest + 4);
+  CHECK(small.requested.now() == kAtRest + 4);
 }
 
 TEST_CASE("shard/zero_optimizer: without contiguous gradients they stay what they are until they are joined") {
   FourLayers job({.contiguous_gradients = false});
   job.backward();
-  CHECK(job.peak() == kAtRest + 8 + 8);
-  CHECK(job.now() == kAtRest + 4);
+  CHECK(job.requested.peak() == kAtRest + 8 + 8);
+  CHECK(job.requested.now() == kAtRest + 4);
 }
 
 TEST_CASE("shard/zero_optimizer: with offload a buffer for the largest parameter is all that is added") {
   FourLayers job({.offload_optimizer = true});
-  CHECK(job.now() == 8 + 2);
+  CHECK(job.requested.now() == 8 + 2);
   CHECK(job.zero->trained().front().tensor.on_host());
   for (int step = 0; step < 2; ++step) {
     job.backward();
-    CHECK(job.now() == 8 + 2);
+    CHECK(job.requested.now() == 8 + 2);
     job.zero->step(job.dry.ctx, *job.adam);
-    CHECK(job.peak() == 8 + 2);
+    CHECK(job.requested.peak() == 8 + 2);
   }
 }
 
@@ -147,9 +137,9 @@ TEST_CASE("shard/zero_optimizer: with offload, gradients that are added up in fl
       {.partition_gradients = false, .module_dtype = DType::float32, .accumulates = true, .offload_optimizer = true});
   for (int step = 0; step < 2; ++step) {
     job.backward(false);
-    CHECK(job.now() == 8 + 2 + 32 + 4 * 4);
+    CHECK(job.requested.now() == 8 + 2 + 32 + 4 * 4);
     job.backward(true);
-    CHECK(job.now() == 8 + 2);
+    CHECK(job.requested.now() == 8 + 2);
     job.zero->step(job.dry.ctx, *job.adam);
   }
 }
