@@ -65,7 +65,7 @@ std::optional<JobDocument> read_job_input(const JobArguments& arguments, const C
     std::ranges::move(more, std::back_inserter(errors));
   }
   if (has_errors(errors)) {
-    std::ranges::stable_partition(errors, [](const Diagnostic& d) { return d.severity == Severity::error; });
+    std::stable_partition(errors.begin(), errors.end(), [](const auto& d) { return d.severity == Severity::error; });
     show_diagnostics(errors, common);
     return std::nullopt;
   }

@@ -120,7 +120,7 @@ Result<TorchRun, std::string> run_torch_rank(const VerifyArguments& arguments, c
     const TracedRank& traced = outcome->report.ranks.front();
     record.measurement = measurement_of(traced.report, request.job.cluster.gpu);
     for (const auto& [library, version] : outcome->report.versions)
-      record.measurement->device.versions.push_back(library + " " + version);
+      record.measurement->device.versions.emplace_back(library).append(" ").append(version);
     if (traced.has_inventory) out.peak = peak_of(traced.report, request);
   }
   out.run.ranks.push_back(std::move(record));

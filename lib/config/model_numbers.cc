@@ -123,7 +123,7 @@ void read_scaling(const ConfigFields& rope, ModelSpec& spec) {
   for (const auto& [key, member] : kFactors)
     if (const auto* node = rope.find(key))
       scaling.*member = frequency_factors(*node, rotary_width(spec) / 2,
-                                          [&](const std::string& message) { numbers.refuse(key, message); });
+                                          [&, at = key](const std::string& message) { numbers.refuse(at, message); });
 }
 
 void read_scaling(MapReader& map, ModelSpec& spec) {

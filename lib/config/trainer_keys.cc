@@ -133,7 +133,7 @@ NodePtr plain_config(const TextNode& config) {
 class Options {
  public:
   explicit Options(Position at) : at_(std::move(at)) {}
-  void add(std::string key, std::string value) { entries_.push_back({std::move(key), at_, scalar(value, at_)}); }
+  void add(std::string key, const std::string& value) { entries_.push_back({std::move(key), at_, scalar(value, at_)}); }
   void flag(std::string key, bool value) { add(std::move(key), value ? "true" : "false"); }
   NodePtr plan(std::string name) { return map_of({{std::move(name), at_, map_of(std::move(entries_), at_)}}, at_); }
 
