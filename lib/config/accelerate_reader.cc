@@ -161,7 +161,8 @@ std::optional<NamedPlan> read_inline_zero(MapReader& map) {
   if (const auto device = map.choice<OffloadDevice>("offload_optimizer_device"))
     zero.offload_optimizer.device = *device;
   if (const auto device = map.choice<OffloadDevice>("offload_param_device")) zero.offload_param.device = *device;
-  if (const auto most = map.number("gradient_clipping", {})) zero.gradient_clipping = *most;
+  if (const auto most = map.number("gradient_clipping", {}))
+    zero.gradient_clipping = *most > 0 ? Fillable<double>(*most) : Unsaid::left_out;
   if (const auto gathers = map.boolean("zero3_save_16bit_model"))
     zero.stage3_gather_16bit_weights_on_model_save = *gathers;
   map.take("gradient_accumulation_steps");

@@ -38,6 +38,35 @@ inline constexpr std::array<std::string_view, 26> kDeepspeedSaidElsewhere{
     "curriculum_learning",
     "zero_optimization"};
 
+/// What the Trainer and accelerate fill in where it is "auto" (transformers integrations/deepspeed.py; accelerate
+/// accelerator.py, _prepare_deepspeed, and utils/dataclasses.py, DeepSpeedPlugin).
+inline constexpr std::array<std::string_view, 25> kFilledIn{
+    "train_batch_size",
+    "train_micro_batch_size_per_gpu",
+    "gradient_accumulation_steps",
+    "gradient_clipping",
+    "fp16.enabled",
+    "bf16.enabled",
+    "amp.enabled",
+    "amp.opt_level",
+    "optimizer.params.lr",
+    "optimizer.params.betas",
+    "optimizer.params.eps",
+    "optimizer.params.weight_decay",
+    "scheduler.params.warmup_min_lr",
+    "scheduler.params.warmup_max_lr",
+    "scheduler.params.warmup_num_steps",
+    "scheduler.params.total_num_steps",
+    "zero_optimization.stage",
+    "zero_optimization.reduce_bucket_size",
+    "zero_optimization.stage3_prefetch_bucket_size",
+    "zero_optimization.stage3_param_persistence_threshold",
+    "zero_optimization.stage3_gather_16bit_weights_on_model_save",
+    "zero_optimization.offload_optimizer.device",
+    "zero_optimization.offload_optimizer.nvme_path",
+    "zero_optimization.offload_param.device",
+    "zero_optimization.offload_param.nvme_path"};
+
 /// Of zero_optimization and the sections in it.
 inline constexpr std::array<std::string_view, 21> kZeroWithoutMemory{
     "ignore_unused_parameters",

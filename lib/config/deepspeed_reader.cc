@@ -49,14 +49,19 @@ struct DeepspeedOptions {
   MapReader& map;  ///< of the section
 
   MapReader& of(std::string_view key) const { return is_at_root(key) ? root : map; }
-  void option(std::string_view key, bool& value) const {
+  /// Whether the file has a value that is to be read: "auto" is check_auto's.
+  bool says(std::string_view key) const {
     const TextNode* node = of(key).take(key);
-    if (node && !is_auto(*node) && !is_default(key, *node)) value = of(key).boolean(key).value_or(value);
+    return node && !is_auto(*node) && !is_default(key, *node);
+  }
+  void option(std::string_view key, bool& value) const {
+    if (says(key)) value = of(key).boolean(key).value_or(value);
   }
   void option(std::string_view key, double& value, double least, double most) const {
-    value = of(key).number(key, {least, most}).value_or(value);
+    if (says(key)) value = of(key).number(key, {least, most}).value_or(value);
   }
   void option(std::string_view key, std::int64_t& value, std::int64_t least, std::int64_t most) const {
+    if (!says(key)) return;
     const auto number = of(key).number(key, {static_cast<double>(least), static_cast<double>(most)});
     if (!number) return;
     if (std::trunc(*number) == *number)
@@ -65,30 +70,38 @@ struct DeepspeedOptions {
       of(key).refuse(key, "bad-value", "expected a whole number");
   }
   void option(std::string_view key, ZeroDType& value) const {
+    if (!says(key)) return;
     const TextNode* node = of(key).take(key);
-    const auto known = node && node->kind == NodeKind::scalar ? dtype_of(key, node->text) : std::nullopt;
+    const auto known = node->kind == NodeKind::scalar ? dtype_of(key, node->text) : std::nullopt;
     value = known ? *known : of(key).template choice<ZeroDType>(key).value_or(value);
   }
   template <NamedEnum E>
   void option(std::string_view key, E& value) const {
-    value = of(key).template choice<E>(key).value_or(value);
+    if (says(key)) value = of(key).template choice<E>(key).value_or(value);
   }
   template <class T, class... Range>
   void automatic(std::string_view key, std::optional<T>& value, Range... range) const {
     const TextNode* node = of(key).take(key);
     if (!node) return;
-    if ((is_auto(*node) && is_filled_in(key)) || is_default(key, *node)) {
-      value.reset();
-      return;
-    }
+    if (!says(key)) return value.reset();
     T given = value.value_or(T{});
     option(key, given, range...);
     value = given;
   }
+  template <class T, class... Range>
+  void fillable(std::string_view key, Fillable<T>& value, Range... range) const {
+    if (of(key).take(key) == nullptr) value = Unsaid::left_out;
+    if (!says(key)) return;
+    T given{};
+    option(key, given, range...);
+    value = given;
+  }
+  /// accelerate makes the section bf16 or fp16 of its mixed precision where there is none (set_mixed_precision).
   template <class Options>
   void section(std::string_view key, Options& options) const {
     const TextNode* node = of(key).take(key);
-    MapReader inner(node && node->kind == NodeKind::null ? nullptr : node, of(key).place_of(key), map.findings());
+    if (!node || (node->kind == NodeKind::null && key.starts_with("offload_"))) return;
+    MapReader inner(node, of(key).place_of(key), map.findings());
     visit_options(options, DeepspeedOptions{inner, inner});
     inner.finish_foreign(kZeroWithoutMemory, kZeroNotPlanned);
   }
@@ -96,13 +109,27 @@ struct DeepspeedOptions {
   void named(std::string_view, const T&) const {}
 };
 
+/// accelerate stops at every "auto" that neither it nor the Trainer fills in (utils/dataclasses.py,
+/// deepspeed_config_process).
+void check_auto(const TextNode& map, const std::string& path, Findings& findings) {
+  for (const Entry& entry : map.entries) {
+    const std::string key = join_path(path, entry.key);
+    if (entry.value->kind == NodeKind::map) check_auto(*entry.value, key, findings);
+    if (is_auto(*entry.value) && std::ranges::find(kFilledIn, key) == kFilledIn.end())
+      findings.error("bad-value", {key, entry.value->position},
+                     "nobody fills this in where it is auto: accelerate asks to specify it", "leave it out");
+  }
+}
+
 }  // namespace
 
 std::optional<NamedPlan> read_deepspeed(const TextNode& root, const std::string& file, Findings& findings) {
   MapReader map(&root, {"", {file, root.position.line, root.position.column}}, findings);
+  check_auto(root, "", findings);
   MapReader zero(map.take("zero_optimization"), map.place_of("zero_optimization"), findings);
   zero.require("stage", "1, 2 or 3");
-  const auto stage = zero.integer("stage", {0, 3});
+  const TextNode* said = zero.take("stage");
+  const auto stage = said && is_auto(*said) ? std::optional<std::int64_t>(2) : zero.integer("stage", {0, 3});
   if (!stage) return std::nullopt;
   if (*stage == 0) {
     zero.refuse("stage", "not-supported", "stage 0 shards nothing: DeepSpeed then runs like DDP, which is not planned");

@@ -230,6 +230,10 @@ struct OptionWriter {
   void automatic(std::string_view key, const std::optional<T>& value, Range...) const {
     add(key, value ? text_of(*value) : "auto");
   }
+  template <class T, class... Range>
+  void fillable(std::string_view key, const Fillable<T>& value, Range...) const {
+    add(key, std::visit([](const auto& chosen) { return text_of(chosen); }, value));
+  }
   template <class Options>
   void section(std::string_view key, const Options& options) const {
     std::string inner;

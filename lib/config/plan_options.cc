@@ -122,6 +122,15 @@ struct OptionReader {
     option(key, given, range...);
     value = given;
   }
+  template <class T, class... Range>
+  void fillable(std::string_view key, Fillable<T>& value, Range... range) const {
+    const TextNode* node = map.take(key);
+    if (!node) return map.default_used(key, std::string(kAuto));
+    const auto unsaid = node->kind == NodeKind::scalar ? from_name<Unsaid>(node->text) : std::nullopt;
+    T given{};
+    if (!unsaid) option(key, given, range...);
+    value = unsaid ? Fillable<T>(*unsaid) : Fillable<T>(given);
+  }
   template <class Options>
   void section(std::string_view key, Options& options) const {
     MapReader inner(map.take(key), map.place_of(key), map.findings());

@@ -20,6 +20,8 @@ struct NamedOptions {
   void option(std::string_view, Args&&...) const {}
   template <class... Args>
   void automatic(std::string_view, Args&&...) const {}
+  template <class... Args>
+  void fillable(std::string_view, Args&&...) const {}
   template <class Options>
   void section(std::string_view, const Options&) const {}
   template <class T>

@@ -30,12 +30,11 @@ Diagnostic mismatch(const std::string& key, const std::string& given, const std:
 }
 
 void check_precision_sections(const TrainingSpec& training, const Zero& plan, Diagnostics& refusals) {
-  if (plan.bf16.enabled && *plan.bf16.enabled != training.bf16)
+  if (const bool* bf16 = std::get_if<bool>(&plan.bf16.enabled); bf16 && *bf16 != training.bf16)
+    refusals.push_back(mismatch("bf16.enabled", python(*bf16), "bf16|bf16_full_eval", python(training.bf16)));
+  if (const bool* fp16 = std::get_if<bool>(&plan.fp16.enabled); fp16 && *fp16 != training.fp16)
     refusals.push_back(
-        mismatch("bf16.enabled", python(*plan.bf16.enabled), "bf16|bf16_full_eval", python(training.bf16)));
-  if (plan.fp16.enabled && *plan.fp16.enabled != training.fp16)
-    refusals.push_back(mismatch("fp16.enabled", python(*plan.fp16.enabled), "fp16|fp16_full_eval+fp16_backend(amp)",
-                                python(training.fp16)));
+        mismatch("fp16.enabled", python(*fp16), "fp16|fp16_full_eval+fp16_backend(amp)", python(training.fp16)));
 }
 
 /// report_ipg_memory_usage divides by it (base_optimizer.py).
@@ -136,8 +135,8 @@ void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) 
 }  // namespace
 
 std::optional<DType> zero_module_dtype(const TrainingSpec& training, const Zero& plan) {
-  if (plan.fp16.enabled.value_or(training.fp16)) return DType::float16;
-  if (plan.bf16.enabled.value_or(training.bf16)) return DType::bfloat16;
+  if (filled_in(plan.fp16.enabled, training.fp16, false)) return DType::float16;
+  if (filled_in(plan.bf16.enabled, training.bf16, false)) return DType::bfloat16;
   return std::nullopt;
 }
 
@@ -166,7 +165,7 @@ ZeroLossScale zero_loss_scale(const TrainingSpec& training, const Zero& plan) {
 }
 
 double zero_gradient_clipping(const TrainingSpec& training, const Zero& plan) {
-  return plan.gradient_clipping.value_or(training.max_grad_norm);
+  return filled_in(plan.gradient_clipping, training.max_grad_norm, 0.0);
 }
 
 std::int64_t zero_reduce_bucket_size(const ModelSpec& model, const Zero& plan) {
@@ -189,9 +188,9 @@ AdagradStart zero_adagrad_start(const Zero& plan) {
 
 Diagnostics check_zero(const JobSpec& job, const Zero& plan) {
   Diagnostics refusals;
-  const double clipping = zero_gradient_clipping(job.training, plan);
-  if (clipping != job.training.max_grad_norm)
-    refusals.push_back(mismatch("gradient_clipping", exact_number(clipping), "max_grad_norm",
+  const double* clipping = std::get_if<double>(&plan.gradient_clipping);
+  if (clipping && *clipping != job.training.max_grad_norm)
+    refusals.push_back(mismatch("gradient_clipping", exact_number(*clipping), "max_grad_norm",
                                 exact_number(job.training.max_grad_norm)));
   check_precision_sections(job.training, plan, refusals);
   check_bucket(job, plan, refusals);
@@ -235,13 +234,22 @@ std::optional<Diagnostic> warn_of_own_gradients(const JobSpec& job, const Zero& 
                  "training.mixed_precision", "set it to bf16 without grad_accum_dtype, or plan zero2");
 }
 
+std::optional<Diagnostic> warn_of_no_clipping(const JobSpec& job, const Zero& zero) {
+  const double most = job.training.max_grad_norm;
+  if (most == 0 || zero.gradient_clipping != Fillable<double>(Unsaid::left_out)) return std::nullopt;
+  return refusal("zero-clips-nothing",
+                 "without gradient_clipping in DeepSpeed's file nothing is clipped, whatever max_grad_norm says, " +
+                     exact_number(most),
+                 path_of(zero, "gradient_clipping"), "set gradient_clipping to auto");
+}
+
 }  // namespace
 
 Diagnostics zero_warnings(const JobSpec& job, const ShardingPlan& plan) {
   Diagnostics warnings;
   const auto* zero = std::get_if<Zero>(&plan);
   if (zero == nullptr) return warnings;
-  for (auto& found : {warn_of_cast(job, *zero), warn_of_own_gradients(job, *zero)})
+  for (auto& found : {warn_of_cast(job, *zero), warn_of_own_gradients(job, *zero), warn_of_no_clipping(job, *zero)})
     if (found) warnings.push_back(*found), warnings.back().severity = Severity::warning;
   return warnings;
 }

@@ -20,7 +20,7 @@ DType zero_cast(DType own, std::optional<DType> module_dtype);
 std::optional<DType> zero_dtype(std::optional<ZeroDType> word);
 /// Of master weights, by bf16_master_weights_and_grads.
 DType zero_master_dtype(const Zero& plan);
-/// gradient_clipping, where "auto" is max_grad_norm.
+/// gradient_clipping, where "auto" is max_grad_norm; 0: nothing is clipped.
 double zero_gradient_clipping(const TrainingSpec& training, const Zero& plan);
 /// reduce_bucket_size, where "auto" follows the model (transformers integrations/deepspeed.py).
 std::int64_t zero_reduce_bucket_size(const ModelSpec& model, const Zero& plan);

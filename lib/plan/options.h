@@ -1,8 +1,9 @@
 // How a plan's options are listed: once, in visit_options beside its struct, for whoever reads or writes them.
 //
-// A visitor has four functions. option(key, value) is an option that people may set; numbers come with the least and
+// A visitor has five functions. option(key, value) is an option that people may set; numbers come with the least and
 // the most that they may be: option(key, value, least, most). automatic(key, value) is one that may be "auto", the
-// absent value. section(key, options) is a map of options. named(key, value) is one that the name of the plan says.
+// absent value; fillable(key, value) one that may be "none", too, where DeepSpeed's file does not have it.
+// section(key, options) is a map of options. named(key, value) is one that the name of the plan says.
 #pragma once
 
 #include <concepts>

@@ -34,6 +34,11 @@ inline constexpr std::array<EnumName<OffloadDevice>, 3> kEnumNames<OffloadDevice
     {OffloadDevice::nvme, "nvme"},
 }};
 template <>
+inline constexpr std::array<EnumName<Unsaid>, 2> kEnumNames<Unsaid>{{
+    {Unsaid::automatic, "auto"},
+    {Unsaid::left_out, "none"},
+}};
+template <>
 inline constexpr std::array<EnumName<ZeroDType>, 3> kEnumNames<ZeroDType>{{
     {ZeroDType::fp16, "fp16"},
     {ZeroDType::bf16, "bf16"},

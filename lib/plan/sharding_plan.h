@@ -8,6 +8,7 @@
 #include "plan/fsdp1.h"
 #include "plan/fsdp2.h"
 #include "plan/zero.h"
+#include "plan/zero_keys.h"
 
 namespace qlp {
 

@@ -12,6 +12,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Whether transformers fills this option in where it is "auto", which DeepSpeed itself does not know: there the option
+/// is left out.
+constexpr bool is_filled_in(std::string_view option) {
+  return option != "communication_data_type" && option != "grad_accum_dtype";
+}
+
 struct DeepspeedWriter {
   Json& root;
   Json& zero;
@@ -34,6 +40,13 @@ struct DeepspeedWriter {
       option(key, *value);
     else if (is_filled_in(key))
       of(key)[std::string(key)] = "auto";
+  }
+  template <class T, class... Range>
+  void fillable(std::string_view key, const Fillable<T>& value, Range...) const {
+    if (const T* given = std::get_if<T>(&value))
+      option(key, *given);
+    else if (std::get<Unsaid>(value) == Unsaid::automatic)
+      option(key, Unsaid::automatic);
   }
   template <class Options>
   void section(std::string_view key, const Options& options) const {

@@ -200,6 +200,10 @@ struct OptionWriter {
     else
       out[std::string(key)] = "auto";
   }
+  template <class T, class... Range>
+  void fillable(std::string_view key, const Fillable<T>& value, Range...) const {
+    std::visit([&](const auto& chosen) { named(key, chosen); }, value);
+  }
   template <class Options>
   void section(std::string_view key, const Options& options) const {
     Json inner = Json::object();

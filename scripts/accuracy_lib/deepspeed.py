@@ -19,8 +19,7 @@ NEUTRAL_FP16 = {"loss_scale", "initial_scale_power", "loss_scale_window", "hyste
 
 
 def plan_of(case, unexpressed):
-    """(plan name, its options, clipping) of a case; `unexpressed` makes the exception for what has no key here. clipping:
-    whether DeepSpeed clips as the Trainer says; without its key it does not."""
+    """(plan name, its options) of a case; `unexpressed` makes the exception for what has no key here."""
     ds = case["ds"] or {}
     zero = dict(ds.get("zero_optimization", {}))
     for key, own in BATCH.items():
@@ -32,11 +31,11 @@ def plan_of(case, unexpressed):
     for section in ("offload_optimizer", "offload_param"):
         if section in options:
             options[section] = {k: number(v) for k, v in options[section].items() if k not in NEUTRAL_OFFLOAD}
-    if "bf16" in options:
-        options["bf16"] = {k: v for k, v in options["bf16"].items() if k != "immediate_grad_update"}
-    if "fp16" in options:
-        options["fp16"] = {k: v for k, v in options["fp16"].items() if k not in NEUTRAL_FP16}
-    return f"zero{stage}", options, "gradient_clipping" in ds
+    options.setdefault("gradient_clipping", "none")  # DeepSpeed's own default
+    for section, neutral in (("bf16", {"immediate_grad_update"}), ("fp16", NEUTRAL_FP16)):
+        if section in options:
+            options[section] = {"enabled": "none"} | {k: v for k, v in options[section].items() if k not in neutral}
+    return f"zero{stage}", options
 
 
 def neutral_in_zero(key, stage):

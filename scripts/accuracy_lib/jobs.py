@@ -144,7 +144,7 @@ def from_case(case, versions, shared):
     sections["cluster"] = dict(gpu=GPUS[sm], world_size=c["world"], gpus_per_node=min(8, c["world"]), memory=f"{limit}B", margin="0%")
     if allocator:
         sections["allocator"] = allocator
-    name, options = plan_of(c, versions, sections["training"])
+    name, options = plan_of(c, versions)
     sections["plans"] = {name: options} if options else [name]
     sections["stack"] = {k: v for k, v in versions.items() if k in STACKS["2025-10"]}
     return Job(sections, name, rank=c["rank"], limit=limit, lazy=lazy, scope=out_of_scope(c))
@@ -161,15 +161,11 @@ def adapter_section(adapter, autocast):
     return section
 
 
-def plan_of(c, versions, training):
-    """(our plan, its options) of a case: with several ranks the Trainer makes `single` a DDP run, with one no DDP wraps.
-    DeepSpeed may not clip what the Trainer would."""
+def plan_of(c, versions):
+    """(our plan, its options) of a case: with several ranks the Trainer makes `single` a DDP run, with one no DDP wraps."""
     plan, options = c["plan"], {}
     if plan.startswith("zero"):
-        plan, options, clips = deepspeed.plan_of(c, Unexpressed)
-        if not clips:
-            training["max_grad_norm"] = 0
-        return plan, options
+        return deepspeed.plan_of(c, Unexpressed)
     alone = plan.startswith("fsdp") and c["world"] == 1  # without a group, with which accelerate begins FSDP
     if plan in ("single", "ddp") or alone:
         return ("ddp" if c["world"] > 1 else "single"), options

@@ -156,6 +156,7 @@ TEST_CASE("config/launch_file: options that DeepSpeed's file has at its root and
   REQUIRE(plan);
   CHECK(findings.list().empty());
   auto expected = std::get<Zero>(find_plan("zero2")->plan);
+  expected.gradient_clipping = Unsaid::left_out;
   expected.reduce_scatter = false;
   expected.communication_data_type = ZeroDType::fp32, expected.data_types.grad_accum_dtype = ZeroDType::fp32;
   expected.prescale_gradients = true, expected.gradient_predivide_factor = 2;
@@ -169,7 +170,14 @@ TEST_CASE("config/launch_file: auto and null only where a library makes somethin
                            R"({"data_types": {"grad_accum_dtype": "auto"}, "zero_optimization": {"stage": 2}})",
                            R"({"data_types": {"grad_accum_dtype": "int8"}, "zero_optimization": {"stage": 2}})",
                            R"({"gradient_clipping": null, "zero_optimization": {"stage": 2}})",
+                           R"({"prescale_gradients": "auto", "zero_optimization": {"stage": 2}})",
+                           R"({"steps_per_print": "auto", "zero_optimization": {"stage": 2}})",
+                           R"({"fp16": {"loss_scale": "auto"}, "zero_optimization": {"stage": 2}})",
+                           R"({"zero_optimization": {"stage": 2, "overlap_comm": "auto"}})",
+                           R"({"zero_optimization": {"stage": 2, "stage3_max_live_parameters": "auto"}})",
+                           R"({"zero_optimization": {"stage": 3, "sub_group_size": "auto"}})",
                            R"({"bf16": {"enabled": null}, "zero_optimization": {"stage": 2}})",
+                           R"({"bf16": null, "zero_optimization": {"stage": 2}})",
                            R"({"zero_optimization": {"stage": 2, "reduce_scatter": null}})",
                            R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": null}})"}) {
     CAPTURE(file);
@@ -177,6 +185,33 @@ TEST_CASE("config/launch_file: auto and null only where a library makes somethin
     read(file, findings);
     CHECK(findings.has_errors());
   }
+}
+
+TEST_CASE("config/launch_file: what is auto is filled in, what is not there is DeepSpeed's default") {
+  const auto zero = [](const std::string& text) {
+    Findings findings;
+    const auto file = read(text, findings);
+    CHECK(findings.list().empty());
+    REQUIRE(file);
+    return std::get<Zero>(file->plan.plan);
+  };
+  const Zero autos = zero(R"({"gradient_clipping": "auto", "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},
+      "scheduler": {"type": "WarmupLR", "params": {"warmup_min_lr": "auto"}},
+      "zero_optimization": {"stage": "auto", "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto",
+                            "offload_optimizer": {"device": "auto"}}})");
+  CHECK(autos.stage == 2);
+  CHECK(autos.gradient_clipping == Fillable<double>(Unsaid::automatic));
+  CHECK(autos.bf16.enabled == Fillable<bool>(Unsaid::automatic));
+  CHECK_FALSE(autos.reduce_bucket_size);
+  CHECK(autos.offload_optimizer.device == OffloadDevice::none);
+  const Zero absent = zero(R"({"bf16": {"check_grad_overflow": true}, "zero_optimization": {"stage": 3}})");
+  CHECK(absent.gradient_clipping == Fillable<double>(Unsaid::left_out));
+  CHECK(absent.bf16.enabled == Fillable<bool>(Unsaid::left_out));
+  CHECK(absent.fp16.enabled == Fillable<bool>(Unsaid::automatic));  // accelerate makes the section
+  CHECK(absent.stage3_prefetch_bucket_size == 50'000'000);
+  const std::string inline_zero = "distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 2, gradient_clipping: ";
+  CHECK(zero(inline_zero + "0.5}\n").gradient_clipping == Fillable<double>(0.5));
+  CHECK(zero(inline_zero + "0.0}\n").gradient_clipping == Fillable<double>(Unsaid::left_out));
 }
 
 TEST_CASE("config/launch_file: nodes are the file's word only where the number of ranks is") {

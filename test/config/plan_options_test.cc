@@ -43,10 +43,12 @@ TEST_CASE("config/plan_options: what is not given is DeepSpeed's default") { CHE
 TEST_CASE("config/plan_options: a number may be auto, and a section holds options of its own") {
   CHECK_FALSE(zero("{reduce_bucket_size: auto}").reduce_bucket_size);
   CHECK(zero("{reduce_bucket_size: 7}").reduce_bucket_size == 7);
-  CHECK_FALSE(zero("{gradient_clipping: auto}").gradient_clipping);
-  CHECK(zero("{gradient_clipping: 0.5}").gradient_clipping == 0.5);
-  CHECK(zero("{bf16: {enabled: true}}").bf16.enabled == true);
-  CHECK_FALSE(zero("{bf16: {enabled: auto, check_grad_overflow: true}}").bf16.enabled);
+  CHECK(zero("{gradient_clipping: auto}").gradient_clipping == Fillable<double>(Unsaid::automatic));
+  CHECK(zero("{gradient_clipping: none}").gradient_clipping == Fillable<double>(Unsaid::left_out));
+  CHECK(zero("{gradient_clipping: 0.5}").gradient_clipping == Fillable<double>(0.5));
+  CHECK(zero("{bf16: {enabled: true}}").bf16.enabled == Fillable<bool>(true));
+  CHECK(zero("{bf16: {check_grad_overflow: true}}").bf16.enabled == Fillable<bool>(Unsaid::automatic));
+  CHECK(zero("{bf16: {enabled: none}}").bf16.enabled == Fillable<bool>(Unsaid::left_out));
   const Zero offload = zero("{offload_optimizer: {device: cpu, pin_memory: true}, overlap_comm: true}");
   CHECK(offload.offload_optimizer.device == OffloadDevice::cpu);
   CHECK(offload.offload_optimizer.pin_memory);

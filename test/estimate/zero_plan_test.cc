@@ -40,6 +40,19 @@ TEST_CASE("estimate/zero_plan: auto follows the job as transformers fills it in"
   CHECK_FALSE(uncast->clips());
 }
 
+TEST_CASE("estimate/zero_plan: what DeepSpeed's file leaves out, the Trainer does not fill in") {
+  const Zero plan{.gradient_clipping = Unsaid::left_out, .bf16 = {.enabled = Unsaid::left_out}};
+  CHECK(refused(kLora, plan) == "");
+  const auto options = zero_options(kLora, plan, 0, StackProfile(kLora.stack));
+  CHECK_FALSE(options->clips());
+  CHECK_FALSE(options->module_dtype);
+  REQUIRE(zero_warnings(kLora, plan).size() == 1);
+  CHECK(zero_warnings(kLora, plan).front().code == "zero-clips-nothing");
+  JobSpec unclipped = kLora;
+  unclipped.training.max_grad_norm = 0;
+  CHECK(zero_warnings(unclipped, plan).empty());
+}
+
 TEST_CASE("estimate/zero_plan: fp16 scales the loss, so it looks for overflow") {
   JobSpec job = kLora;
   job.training.bf16 = false, job.training.fp16 = true;

@@ -19,8 +19,14 @@ TEST_CASE("report/export_deepspeed: what transformers fills in is auto, all else
   CHECK(json["bf16"]["enabled"] == "auto");
   CHECK_FALSE(json.contains("communication_data_type"));  // in which DeepSpeed knows no auto
   NamedPlan plan = *find_plan("zero2");
-  std::get<Zero>(plan.plan).communication_data_type = ZeroDType::fp32;
-  CHECK(nlohmann::json::parse(*deepspeed_config(plan))["communication_data_type"] == "fp32");
+  auto& zero = std::get<Zero>(plan.plan);
+  zero.communication_data_type = ZeroDType::fp32;
+  zero.gradient_clipping = Unsaid::left_out;
+  zero.bf16.enabled = true;
+  const auto other = nlohmann::json::parse(*deepspeed_config(plan));
+  CHECK(other["communication_data_type"] == "fp32");
+  CHECK(other["bf16"]["enabled"] == true);
+  CHECK_FALSE(other.contains("gradient_clipping"));
 }
 
 TEST_CASE("report/export_deepspeed: only ZeRO plans have such a file") {
