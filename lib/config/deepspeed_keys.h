@@ -10,7 +10,7 @@
 namespace qlp {
 
 /// At the root: what changes no memory, or what the job says in its own words.
-inline constexpr std::array<std::string_view, 26> kDeepspeedSaidElsewhere{
+inline constexpr std::array<std::string_view, 25> kDeepspeedSaidElsewhere{
     "train_batch_size",
     "train_micro_batch_size_per_gpu",
     "gradient_accumulation_steps",
@@ -20,7 +20,6 @@ inline constexpr std::array<std::string_view, 26> kDeepspeedSaidElsewhere{
     "memory_breakdown",
     "scheduler",
     "dump_state",
-    "optimizer",
     "comms_logger",
     "flops_profiler",
     "tensorboard",
@@ -67,8 +66,14 @@ inline constexpr std::array<std::string_view, 25> kFilledIn{
     "zero_optimization.offload_param.device",
     "zero_optimization.offload_param.nvme_path"};
 
-/// Of zero_optimization and the sections in it.
-inline constexpr std::array<std::string_view, 21> kZeroWithoutMemory{
+/// Of zero_optimization and other sections.
+inline constexpr std::array<std::string_view, 27> kZeroWithoutMemory{
+    "lr",  // of the optimizer, as the next five
+    "betas",
+    "eps",
+    "weight_decay",
+    "bias_correction",
+    "set_grad_none",
     "ignore_unused_parameters",
     "round_robin_gradients",
     "auto_cast",
@@ -119,6 +124,22 @@ inline constexpr std::array<NotSupported, 8> kDeepspeedNotPlanned{{
     {"sparse_attention", "DeepSpeed's own attention is not planned"},
     {"compression_training", "quantization and pruning in training are not planned"},
     {"progressive_layer_drop", "layers that are left out by chance are not planned"},
+}};
+
+/// Optimizers that DeepSpeed's file may name, in small letters (engine.py, _configure_basic_optimizer, 0.18.3).
+inline constexpr std::array<NotSupported, 12> kOptimizersNotPlanned{{
+    {"onebitadam", "1bit-Adam is not compatible with ZeRO"},
+    {"zerooneadam", "0/1 Adam is not compatible with ZeRO"},
+    {"onebitlamb", "1bit-Lamb is not compatible with ZeRO"},
+    {"lamb", "FusedLamb is not planned"},
+    {"lion", "DeepSpeed's Lion is not planned"},
+    {"adagrad", "DeepSpeed's Adagrad is not planned"},
+    {"muon", "DeepSpeed's Muon is not planned"},
+    {"muadam", "optimizers of mup are not planned"},
+    {"muadamw", "optimizers of mup are not planned"},
+    {"musgd", "optimizers of mup are not planned"},
+    {"sgd", "torch's own by its name in this file is not planned: training.optimizer says it"},
+    {"rmsprop", "torch's own by its name in this file is not planned: training.optimizer says it"},
 }};
 
 /// Not planned in zero_optimization and its sections, unless they are off.

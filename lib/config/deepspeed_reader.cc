@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kAuto = "auto";
 
 /// What transformers takes from the file, or refuses where the Trainer's own differs.
-constexpr std::array<std::string_view, 4> kOfTheJob{"optimizer", "train_batch_size", "train_micro_batch_size_per_gpu",
+constexpr std::array<std::string_view, 3> kOfTheJob{"train_batch_size", "train_micro_batch_size_per_gpu",
                                                     "gradient_accumulation_steps"};
 
 bool is_auto(const TextNode& node) { return node.kind == NodeKind::scalar && node.text == kAuto; }
@@ -27,13 +27,15 @@ bool is_default(std::string_view key, const TextNode& node) {
   return optional && node.kind == NodeKind::null;
 }
 
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
 /// The words of DtypeEnum (deepspeed/runtime/config.py, 0.18.3). communication_data_type is one of the short ones, in
 /// any case.
-std::optional<ZeroDType> dtype_of(std::string_view key, std::string text) {
-  if (key == "communication_data_type") {
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-    return from_name<ZeroDType>(text);
-  }
+std::optional<ZeroDType> dtype_of(std::string_view key, const std::string& text) {
+  if (key == "communication_data_type") return from_name<ZeroDType>(lower(text));
   const auto is = [&](std::initializer_list<std::string_view> words) {
     return std::find(words.begin(), words.end(), text) != words.end();
   };
@@ -74,6 +76,16 @@ struct DeepspeedOptions {
     const TextNode* node = of(key).take(key);
     const auto known = node->kind == NodeKind::scalar ? dtype_of(key, node->text) : std::nullopt;
     value = known ? *known : of(key).template choice<ZeroDType>(key).value_or(value);
+  }
+  /// In small or capital letters (get_optimizer_name).
+  void option(std::string_view key, ZeroOptimizerType& value) const {
+    if (!says(key)) return;
+    const TextNode* node = of(key).take(key);
+    const std::string word = node->kind == NodeKind::scalar ? lower(node->text) : "";
+    for (const NotSupported& other : kOptimizersNotPlanned)
+      if (word == other.word) return of(key).refuse(key, "not-supported", std::string(other.reason));
+    const auto known = from_name<ZeroOptimizerType>(word);
+    value = known ? *known : of(key).template choice<ZeroOptimizerType>(key).value_or(value);
   }
   template <NamedEnum E>
   void option(std::string_view key, E& value) const {

@@ -44,7 +44,7 @@ inline constexpr std::array<NotSupported, 6> kNotPlanned<Fsdp2>{{
 
 constexpr std::string_view kStage3 = "it is an option of stage 3";
 template <>
-inline constexpr std::array<NotSupported, 20> kNotPlanned<Zero>{{
+inline constexpr std::array<NotSupported, 19> kNotPlanned<Zero>{{
     {"sub_group_size", kStage3},
     {"stage3_max_live_parameters", kStage3},
     {"stage3_max_reuse_distance", kStage3},
@@ -64,7 +64,6 @@ inline constexpr std::array<NotSupported, 20> kNotPlanned<Zero>{{
     {"stage3_use_all_reduce_for_fetch_params", kStage3},
     {"memory_efficient_linear", kStage3},
     {"ignore_unused_parameters", "it changes no memory: leave it out"},
-    {"optimizer", "training.optimizer is the one that is planned"},
 }};
 template <>
 inline constexpr std::array<NotSupported, 4> kNotPlanned<ZeroOffloadOptimizer>{{

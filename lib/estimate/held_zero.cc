@@ -18,6 +18,8 @@ class FlatGroups {
       : job_(job), stack_(stack), dtype_(zero_module_dtype(job.training, plan)) {
     offloads_ = plan.offload_optimizer.device != OffloadDevice::none;
     master_ = zero_master_dtype(plan);
+    own_optimizer_ = plan.optimizer.type != ZeroOptimizerType::none;
+    kernel_flag_ = zero_has_kernel_flag(plan);
   }
   const std::optional<DType>& buffer_dtype() const { return dtype_; }
 
@@ -25,8 +27,9 @@ class FlatGroups {
     Weights groups[2];
     for (const ListedWeight& weight : weights) {
       const ListedWeight cast = as_cast(weight);
+      const bool first = own_optimizer_ || weight.has_weight_decay(stack_.trainer.norms_decay(job_.model.family));
       if (weight.trained)
-        groups[weight.has_weight_decay(stack_.trainer.norms_decay(job_.model.family)) ? 0 : 1].push_back(cast);
+        groups[first ? 0 : 1].push_back(cast);
       else
         of(held, category_of(weight)) += bytes_of(cast.stored(), dtype_in_use(job_, stack_.quant, cast));
     }
@@ -35,6 +38,7 @@ class FlatGroups {
       for (const ListedWeight& weight : group) largest = std::max(largest, weight.stored());
       if (!group.empty()) add_group(group, held);
     }
+    if (kernel_flag_) of(held, Category::workspace) += bytes_of(1, DType::int32);
     const DType first = (groups[0].empty() ? groups[1] : groups[0]).front().dtype;
     if (offloads_)
       of(held, Category::communication_buffers) += bytes_of(largest, first);
@@ -69,6 +73,7 @@ class FlatGroups {
   std::optional<DType> dtype_;
   bool offloads_ = false;
   DType master_ = DType::float32;
+  bool own_optimizer_ = false, kernel_flag_ = false;
 };
 
 /// ZeRO-3: every weight in equal flat parts, those of trained ones with float32 master weights by sub groups. Small
@@ -87,13 +92,15 @@ class Parts {
         of(held, category_of(weight)) +=
             bytes_of(part(weight) * options_.world_size / options_.secondary_ranks, weight.dtype);
       if (in_eight_bits(weight)) of(held, category_of(weight)) += bytes_of(weight.stored(), weight.dtype);
-      if (weight.trained) groups[weight.has_weight_decay(options_.norms_decay) ? 0 : 1].push_back(weight);
+      const bool first = options_.one_group || weight.has_weight_decay(options_.norms_decay);
+      if (weight.trained) groups[first ? 0 : 1].push_back(weight);
     }
     add_persistent(persistent_weights(weights, options_), held);
     const ListedWeight& first = groups[groups[0].empty() ? 1 : 0].front();
     for (const Weights& group : groups) add_group(group, first, held);
     const std::int64_t bucket = options_.contiguous_gradients ? options_.reduce_bucket_size : 0;
     of(held, Category::communication_buffers) += bytes_of(bucket, options_.reduced_dtype());
+    if (options_.has_kernel_flag) of(held, Category::workspace) += bytes_of(1, DType::int32);
     // A flag for numbers that are none, and the norm of the last step.
     if (!options_.offload_optimizer)
       of(held, Category::workspace) += bytes_of(1, DType::boolean) + bytes_of(1, DType::float64);

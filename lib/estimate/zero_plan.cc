@@ -44,15 +44,15 @@ void check_bucket(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
                              path_of(plan, "reduce_bucket_size"), "leave reduce_bucket_size out, or set it to auto"));
 }
 
-/// _do_optimizer_sanity_check (engine.py)
+/// _do_optimizer_sanity_check and _configure_optimizer (engine.py), where DDP_BFLOAT16 and BFLOAT16 are one word.
 void check_accumulation(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
   const bool in_float32 = plan.data_types.grad_accum_dtype == ZeroDType::fp32;
   const bool in_bfloat16 = zero_module_dtype(job.training, plan) == DType::bfloat16;
   if (plan.stage != 1 || !in_float32 || !in_bfloat16 || plan.offload_optimizer.device != OffloadDevice::none) return;
   refusals.push_back(
       refusal("zero1-bf16-optimizer",
-              "to add gradients of bfloat16 up in float32, DeepSpeed takes its BF16_Optimizer in the place "
-              "of ZeRO-1's, which is not worked out yet",
+              "to add gradients of bfloat16 up in float32, DeepSpeed 0.18 takes its FP16_UnfusedOptimizer in the place "
+              "of ZeRO-1's: that shards nothing, and is not worked out yet",
               "plans.zero1.data_types.grad_accum_dtype", "leave it out, or plan zero2"));
 }
 
@@ -96,7 +96,8 @@ void check_scaling(const Zero& plan, Diagnostics& refusals) {
 
 /// initialize_optimizer_states (deepspeed/runtime/zero/stage_1_and_2.py, 0.18.3); DeepSpeedCPUAdagrad is none.
 void check_adagrad(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
-  const bool made_again = zero_adagrad_start(plan) == AdagradStart::unmoved;
+  const bool made_again =
+      zero_adagrad_start(plan) == AdagradStart::unmoved && plan.optimizer.type == ZeroOptimizerType::none;
   if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || !made_again) return;
   const StackProfile stack(job.stack);
   std::set<bool> groups;
@@ -109,13 +110,24 @@ void check_adagrad(const JobSpec& job, const Zero& plan, Diagnostics& refusals) 
                              "training.optimizer", "take adamw_torch"));
 }
 
+/// deepspeed_optim_sched (transformers integrations/deepspeed.py)
+void check_own_optimizer(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
+  if (plan.optimizer.type == ZeroOptimizerType::none) return;
+  if (std::holds_alternative<Adafactor>(job.training.optimizer.kind))
+    refusals.push_back(refusal("zero-two-optimizers",
+                               "--adafactor was passed, but also found `optimizer` configured in the DeepSpeed config. "
+                               "Only one optimizer can be configured.",
+                               path_of(plan, "optimizer"), "leave it out, or take adamw_torch"));
+}
+
 void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
-  const auto* bnb = std::get_if<Bitsandbytes>(&job.training.optimizer.kind);
+  const OptimizerKind kind =
+      plan.optimizer.type == ZeroOptimizerType::none ? job.training.optimizer.kind : AdamW{};  // else of the file
+  const auto* bnb = std::get_if<Bitsandbytes>(&kind);
   const bool lion = bnb && bnb->algorithm == Bitsandbytes::Algorithm::lion && bnb->optim_bits == 32;
   if (lion && plan.offload_optimizer.device != OffloadDevice::none && plan.zero_force_ds_cpu_optimizer)
     refusals.push_back(refusal("zero-offloaded-lion", "DeepSpeedCPULion, which takes Lion's place, is not worked out",
                                "training.optimizer", "take adamw_torch, or leave offload_optimizer out"));
-  const OptimizerKind& kind = job.training.optimizer.kind;
   const bool sums = std::holds_alternative<Adagrad>(kind) && plan.offload_optimizer.device == OffloadDevice::none &&
                     load_path(job, plan) != LoadPath::in_parts;
   const bool looked_at = sums || std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) ||
@@ -172,8 +184,18 @@ std::int64_t zero_reduce_bucket_size(const ModelSpec& model, const Zero& plan) {
   return plan.reduce_bucket_size.value_or(model.hidden_size * model.hidden_size);
 }
 
+bool zero_has_kernel_flag(const Zero& plan) {
+  return plan.optimizer.type != ZeroOptimizerType::none && !plan.optimizer.params.torch_adam &&
+         plan.offload_optimizer.device == OffloadDevice::none;
+}
+
 OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan) {
-  if (plan.offload_optimizer.device == OffloadDevice::none) return chosen;
+  const bool offloads = plan.offload_optimizer.device != OffloadDevice::none;
+  if (plan.optimizer.type != ZeroOptimizerType::none) {
+    if (plan.optimizer.params.torch_adam) return AdamW{offloads ? AdamW::Loop::forloop : AdamW::Loop::foreach};
+    return AdamW{offloads ? AdamW::Loop::fused : AdamW::Loop::deepspeed};
+  }
+  if (!offloads) return chosen;
   const auto* adamw = std::get_if<AdamW>(&chosen);
   if (!plan.zero_force_ds_cpu_optimizer)
     return adamw && adamw->loop == AdamW::Loop::foreach ? AdamW{AdamW::Loop::forloop} : chosen;
@@ -197,6 +219,7 @@ Diagnostics check_zero(const JobSpec& job, const Zero& plan) {
   check_accumulation(job, plan, refusals);
   check_masters(plan, refusals);
   check_scaling(plan, refusals);
+  check_own_optimizer(job, plan, refusals);
   check_adagrad(job, plan, refusals);
   check_offload(job, plan, refusals);
   if (plan.stage < 3 && plan.allgather_bucket_size % 2 != 0)
@@ -270,6 +293,8 @@ Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int6
                             (options.module_dtype == DType::bfloat16 && plan.bf16.check_grad_overflow);
   options.loss_scale = zero_loss_scale(job.training, plan);
   options.norms_decay = stack.trainer.norms_decay(job.model.family);
+  options.one_group = plan.optimizer.type != ZeroOptimizerType::none;
+  options.has_kernel_flag = zero_has_kernel_flag(plan);
   options.reduce_bucket_size = zero_reduce_bucket_size(job.model, plan);
   options.reduce_scatter = plan.reduce_scatter;
   options.use_multi_rank_bucket_allreduce = plan.use_multi_rank_bucket_allreduce;

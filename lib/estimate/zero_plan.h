@@ -25,10 +25,14 @@ double zero_gradient_clipping(const TrainingSpec& training, const Zero& plan);
 /// reduce_bucket_size, where "auto" follows the model (transformers integrations/deepspeed.py).
 std::int64_t zero_reduce_bucket_size(const ModelSpec& model, const Zero& plan);
 
-/// With offload accelerate puts DeepSpeedCPUAdam in the place of most (utils/deepspeed.py,
-/// map_pytorch_optim_to_deepspeed), which keeps what torch's fused AdamW does, and works in place as it does. Told not
-/// to, torch's own works on the host, one tensor after another.
+/// The optimizer of DeepSpeed's file trains in the place of the Trainer's: FusedAdam, on the host DeepSpeedCPUAdam, or
+/// torch's (engine.py, _configure_basic_optimizer). Otherwise, with offload accelerate puts DeepSpeedCPUAdam in the
+/// place of most (utils/deepspeed.py, map_pytorch_optim_to_deepspeed), which keeps what torch's fused AdamW does, and
+/// works in place as it does. Told not to, torch's own works on the host, one tensor after another.
 OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan);
+
+/// Whether that is FusedAdam, which keeps a flag of its kernel on the GPU.
+bool zero_has_kernel_flag(const Zero& plan);
 
 /// DeepSpeed makes torch's Adagrad anew, of its flat parts (initialize_optimizer_states); DeepSpeedCPUAdagrad makes its
 /// sums in its first step.

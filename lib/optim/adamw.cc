@@ -30,8 +30,9 @@ class AdamWOptimizer final : public StatefulOptimizer<AdamWState> {
       squares.push_back(state->exp_avg_sq);
     }
     const std::vector<Tensor> parameters = parameters_of(entries);
-    const auto parts = loop_ == AdamW::Loop::fused ? cut_gradients(ctx, parameters) : std::vector<Tensor>{};
-    if (loop_ != AdamW::Loop::fused) cut_gradients(ctx, parameters, 2);  // addcmul_(exp_avg_sq, grad, grad)
+    const bool one_kernel = loop_ == AdamW::Loop::fused || loop_ == AdamW::Loop::deepspeed;
+    const auto parts = one_kernel ? cut_gradients(ctx, parameters) : std::vector<Tensor>{};
+    if (!one_kernel) cut_gradients(ctx, parameters, 2);  // addcmul_(exp_avg_sq, grad, grad)
     if (loop_ == AdamW::Loop::foreach) by_lists(ctx, squares);
     if (loop_ == AdamW::Loop::forloop) one_by_one(ctx, squares);
     for (const auto& [parameter, state] : entries) update(ctx, *parameter, *state);

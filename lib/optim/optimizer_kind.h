@@ -8,9 +8,9 @@
 
 namespace qlp {
 
-/// torch.optim.AdamW
+/// torch.optim.AdamW, and DeepSpeed's FusedAdam, whose counts of steps are Python's
 struct AdamW {
-  enum class Loop : std::uint8_t { foreach, fused, forloop };
+  enum class Loop : std::uint8_t { foreach, fused, forloop, deepspeed };
   Loop loop = Loop::foreach;
   friend bool operator==(const AdamW&, const AdamW&) = default;
 };

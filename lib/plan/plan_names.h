@@ -34,6 +34,12 @@ inline constexpr std::array<EnumName<OffloadDevice>, 3> kEnumNames<OffloadDevice
     {OffloadDevice::nvme, "nvme"},
 }};
 template <>
+inline constexpr std::array<EnumName<ZeroOptimizerType>, 3> kEnumNames<ZeroOptimizerType>{{
+    {ZeroOptimizerType::none, "none"},
+    {ZeroOptimizerType::adam, "adam"},
+    {ZeroOptimizerType::adamw, "adamw"},
+}};
+template <>
 inline constexpr std::array<EnumName<Unsaid>, 2> kEnumNames<Unsaid>{{
     {Unsaid::automatic, "auto"},
     {Unsaid::left_out, "none"},

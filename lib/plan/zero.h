@@ -49,6 +49,20 @@ struct ZeroFp16 {
   friend bool operator==(const ZeroFp16&, const ZeroFp16&) = default;
 };
 
+/// The optimizer of DeepSpeed's file, which then is the one that trains.
+enum class ZeroOptimizerType : std::uint8_t { none, adam, adamw };
+
+struct ZeroOptimizerParams {
+  bool torch_adam = false;  ///< torch's, in the place of DeepSpeed's FusedAdam or DeepSpeedCPUAdam
+  bool adam_w_mode = true;  ///< of Adam: decay that is not in the gradients
+  friend bool operator==(const ZeroOptimizerParams&, const ZeroOptimizerParams&) = default;
+};
+struct ZeroOwnOptimizer {
+  ZeroOptimizerType type = ZeroOptimizerType::none;
+  ZeroOptimizerParams params;
+  friend bool operator==(const ZeroOwnOptimizer&, const ZeroOwnOptimizer&) = default;
+};
+
 /// The words that DeepSpeed has for dtypes.
 enum class ZeroDType : std::uint8_t { fp16, bf16, fp32 };
 
@@ -89,6 +103,7 @@ struct Zero {
 
   ZeroOffloadOptimizer offload_optimizer;
   // Beside zero_optimization.
+  ZeroOwnOptimizer optimizer;
   bool zero_force_ds_cpu_optimizer = true;
   Fillable<double> gradient_clipping;                ///< auto: training.max_grad_norm; left out: nothing is clipped
   std::optional<ZeroDType> communication_data_type;  ///< none: that of the model

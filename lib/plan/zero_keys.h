@@ -13,8 +13,8 @@ namespace qlp {
 
 /// Whether DeepSpeed's file has this option at its root; all others of Zero are in zero_optimization.
 constexpr bool is_at_root(std::string_view option) {
-  return option == "zero_force_ds_cpu_optimizer" || option == "gradient_clipping" || option == "bf16" ||
-         option == "fp16" || option == "communication_data_type" || option == "data_types" ||
+  return option == "optimizer" || option == "zero_force_ds_cpu_optimizer" || option == "gradient_clipping" ||
+         option == "bf16" || option == "fp16" || option == "communication_data_type" || option == "data_types" ||
          option == "prescale_gradients" || option == "gradient_predivide_factor";
 }
 
@@ -35,6 +35,18 @@ void visit_options(P& offload, Visitor&& visit) {
   visit.option("buffer_count", offload.buffer_count, 0, kZeroMost);
   visit.option("buffer_size", offload.buffer_size, 0, kZeroMost);
   visit.option("max_in_cpu", offload.max_in_cpu, 0, kZeroMost);
+}
+
+template <OptionsOf<ZeroOptimizerParams> P, class Visitor>
+void visit_options(P& params, Visitor&& visit) {
+  visit.option("torch_adam", params.torch_adam);
+  visit.option("adam_w_mode", params.adam_w_mode);
+}
+
+template <OptionsOf<ZeroOwnOptimizer> P, class Visitor>
+void visit_options(P& optimizer, Visitor&& visit) {
+  visit.option("type", optimizer.type);
+  visit.section("params", optimizer.params);
 }
 
 template <OptionsOf<ZeroDataTypes> P, class Visitor>
@@ -96,6 +108,7 @@ void visit_options(P& plan, Visitor&& visit) {
     visit.option("allgather_bucket_size", plan.allgather_bucket_size, 0, kZeroMost);
   }
   visit.section("offload_optimizer", plan.offload_optimizer);
+  visit.section("optimizer", plan.optimizer);
   visit.option("zero_force_ds_cpu_optimizer", plan.zero_force_ds_cpu_optimizer);
   visit.fillable("gradient_clipping", plan.gradient_clipping, 0.0, 1e9);
   visit.automatic("communication_data_type", plan.communication_data_type);

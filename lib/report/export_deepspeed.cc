@@ -50,6 +50,8 @@ struct DeepspeedWriter {
   }
   template <class Options>
   void section(std::string_view key, const Options& options) const {
+    if constexpr (std::same_as<Options, ZeroOwnOptimizer>)
+      if (options.type == ZeroOptimizerType::none) return;
     Json inner = Json::object();
     visit_options(options, DeepspeedWriter{inner, inner});
     of(key)[std::string(key)] = std::move(inner);

@@ -9,11 +9,12 @@
 namespace qlp {
 namespace {
 
-/// The groups of transformers' optimizer; DeepSpeed removes empty ones.
-std::vector<std::vector<Parameter*>> groups_of(CausalLm& model, bool norms_decay) {
+/// The groups of transformers' optimizer, or the one of DeepSpeed's own; DeepSpeed removes empty ones.
+std::vector<std::vector<Parameter*>> groups_of(CausalLm& model, const ZeroOptions& options) {
   std::vector<std::vector<Parameter*>> groups(2);
   for (Parameter* parameter : model.parameters())
-    if (parameter->trainable) groups[has_weight_decay(*parameter, norms_decay) ? 0 : 1].push_back(parameter);
+    if (parameter->trainable)
+      groups[options.one_group || has_weight_decay(*parameter, options.norms_decay) ? 0 : 1].push_back(parameter);
   std::erase_if(groups, [](const auto& group) { return group.empty(); });
   return groups;
 }
@@ -25,7 +26,8 @@ void ZeroRuntime::prepare(Context& ctx, CausalLm& model) {
   // What the engine puts off until now. NOLINTNEXTLINE(bugprone-parent-virtual-call)
   ShardingRuntime::place_model(ctx, model);
   for (const Parameter* parameter : model.parameters()) broadcast(ctx, options_.group(), parameter->tensor);
-  optimizer_ = std::make_unique<ZeroOptimizer>(ctx, groups_of(model, options_.norms_decay), options_);
+  if (options_.has_kernel_flag) make_kernel_flag(ctx);
+  optimizer_ = std::make_unique<ZeroOptimizer>(ctx, groups_of(model, options_), options_);
 }
 
 /// clone_tensors_for_torch_save (deepspeed/checkpoint/utils.py): every rank copies the whole model to the host, frozen

@@ -45,12 +45,14 @@ void Zero3Runtime::prepare(Context& ctx, CausalLm& model) {
   if (options_.module_dtype) cast_module(ctx, model, *options_.module_dtype);
   // What the engine puts off until now. NOLINTNEXTLINE(bugprone-parent-virtual-call)
   ShardingRuntime::place_model(ctx, model);
+  if (options_.has_kernel_flag) make_kernel_flag(ctx);
   std::vector<Zero3Param*> all;
   std::vector<std::vector<Zero3Param*>> groups(2);  // with weight decay, without
   for (Parameter* parameter : model.parameters()) {
     if (!of_parameter_.contains(parameter)) cut(ctx, *parameter);
     all.push_back(of_parameter_.at(parameter));
-    if (parameter->trainable) groups[has_weight_decay(*parameter, options_.norms_decay) ? 0 : 1].push_back(all.back());
+    const bool first = options_.one_group || has_weight_decay(*parameter, options_.norms_decay);
+    if (parameter->trainable) groups[first ? 0 : 1].push_back(all.back());
   }
   std::erase_if(groups, [](const auto& group) { return group.empty(); });
   coordinator_ = std::make_unique<Zero3Coordinator>(model, all, options_);

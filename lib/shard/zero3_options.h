@@ -29,7 +29,10 @@ struct Zero3Options {
   double gradient_clipping = 1;  ///< the most that the norm may be; 0: any
   bool clips() const { return gradient_clipping > 0; }
   bool norms_decay = false;  ///< which parameters the Trainer puts into the group with weight decay
-  int outer_modules = 1;     ///< that are called around the decoder
+  /// The optimizer is DeepSpeed's own, of all parameters in one group; and whether it is FusedAdam, which has a flag of
+  /// its kernel on the GPU (ops/adam/fused_adam.py).
+  bool one_group = false, has_kernel_flag = false;
+  int outer_modules = 1;  ///< that are called around the decoder
   /// The rotary module knows its frequencies by a second name, which a cast of the module leaves alone.
   bool keeps_first_frequencies = false;
 

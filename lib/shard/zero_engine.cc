@@ -37,6 +37,11 @@ void ZeroEngine::divide_gradients(const CausalLmOutput& output, double weight) {
   divide_gradient_of(output.logits, weight);
 }
 
+void ZeroEngine::make_kernel_flag(Context& ctx) {
+  kernel_flag_ = empty(ctx, {1}, DType::int32, Op::input);
+  fill(ctx, kernel_flag_, 0);
+}
+
 void ZeroEngine::backward(Context& ctx, const Tensor& loss, Optimizer& optimizer) {
   {
     const Tensor scaled = scale(ctx, loss, loss_scale());  // a Python number

@@ -22,6 +22,8 @@ class ZeroEngine : public ShardingRuntime {
   bool boundary() const { return boundary_; }
   /// The hooks on the outputs of a forward pass, which weigh it among the micro steps.
   static void divide_gradients(const CausalLmOutput& output, double weight);
+  /// IntTensor([0]) of DeepSpeed's FusedAdam (ops/adam/fused_adam.py).
+  void make_kernel_flag(Context& ctx);
 
  private:
   /// Of the pass that comes.
@@ -31,6 +33,7 @@ class ZeroEngine : public ShardingRuntime {
   virtual void step(Context& ctx, Optimizer& optimizer) = 0;
 
   bool boundary_ = true;
+  Tensor kernel_flag_;
 };
 
 /// module.bfloat16() or half(): floating parameters and buffers are cast one by one, those of children first.

@@ -25,6 +25,9 @@ struct ZeroOptions {
   bool checks_overflow = false;  ///< always under fp16
   ZeroLossScale loss_scale;      ///< that the first step has
   bool norms_decay = false;      ///< which parameters the Trainer puts into the group with weight decay
+  /// The optimizer is DeepSpeed's own, of all parameters in one group; and whether it is FusedAdam, which has a flag of
+  /// its kernel on the GPU (ops/adam/fused_adam.py).
+  bool one_group = false, has_kernel_flag = false;
 
   std::int64_t reduce_bucket_size = 0;  ///< elements
   bool reduce_scatter = true;

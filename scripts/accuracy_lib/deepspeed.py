@@ -31,6 +31,10 @@ def plan_of(case, unexpressed):
     for section in ("offload_optimizer", "offload_param"):
         if section in options:
             options[section] = {k: number(v) for k, v in options[section].items() if k not in NEUTRAL_OFFLOAD}
+    if "optimizer" in options:
+        own = options["optimizer"]
+        params = {k: v for k, v in own.get("params", {}).items() if k in ("torch_adam", "adam_w_mode")}
+        options["optimizer"] = {"type": own["type"].lower(), "params": params}
     options.setdefault("gradient_clipping", "none")  # DeepSpeed's own default
     for section, neutral in (("bf16", {"immediate_grad_update"}), ("fp16", NEUTRAL_FP16)):
         if section in options:

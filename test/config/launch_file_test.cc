@@ -112,13 +112,13 @@ TEST_CASE("config/launch_file: a job takes plan, ranks and precision from the fi
 
 TEST_CASE("config/launch_file: what DeepSpeed's file says beside the plan is the job's to say") {
   Findings findings;
-  CHECK(read(R"({"optimizer": {"type": "AdamW"}, "train_micro_batch_size_per_gpu": 4,
+  CHECK(read(R"({"scheduler": {"type": "WarmupLR"}, "train_micro_batch_size_per_gpu": 4,
                  "gradient_accumulation_steps": "auto", "zero_optimization": {"stage": 2}})",
              findings));
   std::vector<std::string> warned;
   for (const Diagnostic& d : findings.list())
     if (d.code == "said-in-the-job") warned.push_back(d.key_path);
-  CHECK(warned == std::vector<std::string>{"optimizer", "train_micro_batch_size_per_gpu"});
+  CHECK(warned == std::vector<std::string>{"train_micro_batch_size_per_gpu"});
 }
 
 TEST_CASE(
@@ -185,6 +185,24 @@ TEST_CASE("config/launch_file: auto and null only where a library makes somethin
     read(file, findings);
     CHECK(findings.has_errors());
   }
+}
+
+TEST_CASE("config/launch_file: the optimizer of DeepSpeed's file, in large letters or small") {
+  const auto optimizer = [](const std::string& text, Findings& findings) {
+    const auto file = read(R"({"optimizer": )" + text + R"(, "zero_optimization": {"stage": 2}})", findings);
+    REQUIRE(file);
+    return std::get<Zero>(file->plan.plan).optimizer;
+  };
+  Findings findings;
+  const ZeroOwnOptimizer own = optimizer(
+      R"({"type": "AdamW", "params": {"lr": "auto", "betas": "auto", "eps": 1e-8, "weight_decay": "auto"}})", findings);
+  CHECK(own == ZeroOwnOptimizer{.type = ZeroOptimizerType::adamw});
+  CHECK(optimizer(R"({"type": "Adam", "params": {"torch_adam": true}})", findings) ==
+        ZeroOwnOptimizer{.type = ZeroOptimizerType::adam, .params = {.torch_adam = true}});
+  CHECK(findings.list().empty());
+  optimizer(R"({"type": "OneBitAdam"})", findings);
+  REQUIRE(findings.list().size() == 1);
+  CHECK(findings.list().front().message.find("not compatible with ZeRO") != std::string::npos);
 }
 
 TEST_CASE("config/launch_file: what is auto is filled in, what is not there is DeepSpeed's default") {

@@ -115,6 +115,25 @@ TEST_CASE(
   CHECK(refused(kLora, plan) == "");
 }
 
+TEST_CASE("estimate/zero_plan: the optimizer of DeepSpeed's file trains in the place of the Trainer's") {
+  JobSpec job = kLora;
+  job.training.optimizer = named_optimizer("adamw_bnb_8bit");
+  Zero plan{.optimizer = {.type = ZeroOptimizerType::adamw}};
+  const auto kind = [&] { return zero_optimizer_kind(job.training.optimizer.kind, plan); };
+  CHECK(kind() == OptimizerKind(AdamW{AdamW::Loop::deepspeed}));
+  const auto options = zero_options(job, plan, 0, StackProfile(job.stack));
+  REQUIRE(options);
+  CHECK(options->one_group);
+  CHECK(options->has_kernel_flag);
+  plan.optimizer.params.torch_adam = true;
+  CHECK(kind() == OptimizerKind(AdamW{AdamW::Loop::foreach}));
+  CHECK_FALSE(zero_has_kernel_flag(plan));
+  plan.optimizer.params.torch_adam = false, plan.offload_optimizer.device = OffloadDevice::cpu;
+  CHECK_FALSE(zero_has_kernel_flag(plan));
+  job.training.optimizer = named_optimizer("adafactor");
+  CHECK(refused(job, plan) == "zero-two-optimizers");
+}
+
 TEST_CASE("estimate/zero_plan: a warning where the engine casts 4-bit weights in floating storage") {
   for (const DType storage : {DType::uint8, DType::bfloat16})
     CHECK(zero_warnings(small_qlora_job(small_model(Family::llama), storage), Zero{}).empty());
