@@ -67,8 +67,9 @@ inline constexpr std::array<std::string_view, 25> kFilledIn{
     "zero_optimization.offload_param.nvme_path"};
 
 /// Of zero_optimization and other sections.
-inline constexpr std::array<std::string_view, 27> kZeroWithoutMemory{
-    "lr",  // of the optimizer, as the next five
+inline constexpr std::array<std::string_view, 28> kZeroWithoutMemory{
+    "lower_precision_safe_modules",  // of torch_autocast
+    "lr",                            // of the optimizer, as the next five
     "betas",
     "eps",
     "weight_decay",
@@ -115,8 +116,7 @@ inline constexpr std::array<std::string_view, 16> kStage3Keys{"sub_group_size",
                                                               "offload_param"};
 
 /// Not planned at the root, unless they are off.
-inline constexpr std::array<NotSupported, 8> kDeepspeedNotPlanned{{
-    {"torch_autocast", "DeepSpeed's own autocast is not planned"},
+inline constexpr std::array<NotSupported, 7> kDeepspeedNotPlanned{{
     {"amp", "apex is not planned, nor does ZeRO run with it"},
     {"tensor_parallel", "DeepSpeed's tensor parallelism is not planned"},
     {"compile", "DeepCompile is not planned"},

@@ -44,7 +44,7 @@ inline constexpr std::array<NotSupported, 6> kNotPlanned<Fsdp2>{{
 
 constexpr std::string_view kStage3 = "it is an option of stage 3";
 template <>
-inline constexpr std::array<NotSupported, 19> kNotPlanned<Zero>{{
+inline constexpr std::array<NotSupported, 18> kNotPlanned<Zero>{{
     {"sub_group_size", kStage3},
     {"stage3_max_live_parameters", kStage3},
     {"stage3_max_reuse_distance", kStage3},
@@ -60,7 +60,6 @@ inline constexpr std::array<NotSupported, 19> kNotPlanned<Zero>{{
     {"offload_param", kStage3},
     {"mics_shard_size", "MiCS is not planned"},
     {"zenflow", "ZenFlow is not planned"},
-    {"torch_autocast", "DeepSpeed's own autocast is not planned"},
     {"stage3_use_all_reduce_for_fetch_params", kStage3},
     {"memory_efficient_linear", kStage3},
     {"ignore_unused_parameters", "it changes no memory: leave it out"},

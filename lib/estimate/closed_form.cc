@@ -140,6 +140,7 @@ void hold_first_sums(const JobSpec& job, const ShardingPlan& plan, const StackPr
   const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
   const auto* zero = std::get_if<Zero>(&plan);
   const bool cut_later = fsdp2 && keeps_first_sums(job, *fsdp2);
+  if (zero && zero->optimizer.type != ZeroOptimizerType::none) return;  // the Trainer makes none
   const bool made_again = zero && zero_adagrad_start(*zero) == AdagradStart::unmoved;
   const bool sums_on_gpu = load_path(job, plan) == LoadPath::gpu;
   const bool upcast = cut_later && upcast_of(job, *fsdp2, stack) == Fsdp2Upcast::trained_parameters;
@@ -196,7 +197,9 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
 
 OptimizerState optimizer_state(const JobSpec& job, const ShardingPlan& plan, const Held& held,
                                const StackProfile& stack) {
-  return optimizer_state(job.training.optimizer.kind, stack.optimizers.behaviour(), held.trained,
+  const auto* zero = std::get_if<Zero>(&plan);
+  const OptimizerKind& chosen = job.training.optimizer.kind;
+  return optimizer_state(zero ? zero_optimizer_kind(chosen, *zero) : chosen, stack.optimizers.behaviour(), held.trained,
                          adagrad_start(job, plan));
 }
 

@@ -20,6 +20,7 @@ class FlatGroups {
     master_ = zero_master_dtype(plan);
     own_optimizer_ = plan.optimizer.type != ZeroOptimizerType::none;
     kernel_flag_ = zero_has_kernel_flag(plan);
+    shards_nothing_ = zero_takes_unfused_optimizer(job.training, plan);
   }
   const std::optional<DType>& buffer_dtype() const { return dtype_; }
 
@@ -28,11 +29,13 @@ class FlatGroups {
     for (const ListedWeight& weight : weights) {
       const ListedWeight cast = as_cast(weight);
       const bool first = own_optimizer_ || weight.has_weight_decay(stack_.trainer.norms_decay(job_.model.family));
+      if (weight.trained && shards_nothing_) add_whole(cast, held);
       if (weight.trained)
         groups[first ? 0 : 1].push_back(cast);
       else
         of(held, category_of(weight)) += bytes_of(cast.stored(), dtype_in_use(job_, stack_.quant, cast));
     }
+    if (shards_nothing_) return;
     std::int64_t largest = 0;
     for (const Weights& group : groups) {
       for (const ListedWeight& weight : group) largest = std::max(largest, weight.stored());
@@ -47,6 +50,12 @@ class FlatGroups {
   }
 
  private:
+  /// FP16_UnfusedOptimizer's copy in float32.
+  static void add_whole(const ListedWeight& weight, Held& held) {
+    of(held, category_of(weight)) += bytes_of(weight.stored(), weight.dtype);
+    of(held, Category::optimizer_state) += bytes_of(weight.stored(), DType::float32);
+    held.trained.push_back({.rows = weight.rows, .width = weight.width, .dtype = DType::float32});
+  }
   ListedWeight as_cast(ListedWeight weight) const {
     if (!dtype_) return weight;
     weight.input = *dtype_;
@@ -73,7 +82,7 @@ class FlatGroups {
   std::optional<DType> dtype_;
   bool offloads_ = false;
   DType master_ = DType::float32;
-  bool own_optimizer_ = false, kernel_flag_ = false;
+  bool own_optimizer_ = false, kernel_flag_ = false, shards_nothing_ = false;
 };
 
 /// ZeRO-3: every weight in equal flat parts, those of trained ones with float32 master weights by sub groups. Small

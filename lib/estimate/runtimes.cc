@@ -14,6 +14,7 @@
 #include "shard/tensor_parallel.h"
 #include "shard/zero.h"
 #include "shard/zero3.h"
+#include "shard/zero_unfused.h"
 
 namespace qlp {
 namespace {
@@ -58,6 +59,8 @@ Made zero(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackPr
   }
   const auto options = zero_options(job, plan, rank, stack);
   if (!options) return Unexpected{options.error()};
+  if (zero_takes_unfused_optimizer(job.training, plan))
+    return std::unique_ptr<ShardingRuntime>(std::make_unique<ZeroUnfusedRuntime>(*options));
   return std::unique_ptr<ShardingRuntime>(std::make_unique<ZeroRuntime>(*options));
 }
 

@@ -44,16 +44,17 @@ void check_bucket(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
                              path_of(plan, "reduce_bucket_size"), "leave reduce_bucket_size out, or set it to auto"));
 }
 
-/// _do_optimizer_sanity_check and _configure_optimizer (engine.py), where DDP_BFLOAT16 and BFLOAT16 are one word.
+/// Of FP16_UnfusedOptimizer what is worked out.
 void check_accumulation(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
-  const bool in_float32 = plan.data_types.grad_accum_dtype == ZeroDType::fp32;
-  const bool in_bfloat16 = zero_module_dtype(job.training, plan) == DType::bfloat16;
-  if (plan.stage != 1 || !in_float32 || !in_bfloat16 || plan.offload_optimizer.device != OffloadDevice::none) return;
-  refusals.push_back(
-      refusal("zero1-bf16-optimizer",
-              "to add gradients of bfloat16 up in float32, DeepSpeed 0.18 takes its FP16_UnfusedOptimizer in the place "
-              "of ZeRO-1's: that shards nothing, and is not worked out yet",
-              "plans.zero1.data_types.grad_accum_dtype", "leave it out, or plan zero2"));
+  if (!zero_takes_unfused_optimizer(job.training, plan)) return;
+  const OptimizerKind kind = zero_optimizer_kind(job.training.optimizer.kind, plan);
+  const auto* adamw = std::get_if<AdamW>(&kind);
+  if (std::holds_alternative<Sgd>(kind) || (adamw && adamw->loop != AdamW::Loop::deepspeed)) return;
+  refusals.push_back(refusal(
+      "zero1-unfused-optimizer",
+      "to add gradients of bfloat16 up in float32, DeepSpeed 0.18 takes an optimizer in the place of ZeRO-1's that "
+      "shards nothing: what this optimizer makes there is not worked out yet",
+      path_of(plan, "data_types.grad_accum_dtype"), "leave it out, or plan zero2"));
 }
 
 /// _configure_master_weights (base_optimizer.py)
@@ -72,6 +73,18 @@ void check_masters(const Zero& plan, Diagnostics& refusals) {
   else if (!bf16.bf16_optimizer_states)
     refuse("Master weights feature requires ZeRO-" + std::to_string(plan.stage) + " Offload with DeepSpeedCPUAdam.",
            "set bf16_optimizer_states too, or leave bf16_master_weights_and_grads out");
+}
+
+/// Around a module that the engine has cast to the same dtype it casts nothing (DeepSpeed 0.18.3 on torch 2.8).
+void check_autocast(const TrainingSpec& training, const Zero& plan, Diagnostics& refusals) {
+  if (!plan.torch_autocast.enabled) return;
+  const auto module = zero_module_dtype(training, plan);
+  if (module == DType::bfloat16 && zero_dtype(plan.torch_autocast.dtype) == module) return;
+  refusals.push_back(
+      refusal("zero-torch-autocast",
+              "what DeepSpeed's own autocast casts, and gradients that it reduces by dtypes, is not worked "
+              "out but where bf16 is enabled and its dtype is bfloat16",
+              path_of(plan, "torch_autocast"), "leave it out"));
 }
 
 /// What reduce-scatter takes (stage_1_and_2.py and stage3.py, where the optimizer is made). Stage 1 sums whole buckets.
@@ -184,6 +197,11 @@ std::int64_t zero_reduce_bucket_size(const ModelSpec& model, const Zero& plan) {
   return plan.reduce_bucket_size.value_or(model.hidden_size * model.hidden_size);
 }
 
+bool zero_takes_unfused_optimizer(const TrainingSpec& training, const Zero& plan) {
+  return plan.stage == 1 && plan.data_types.grad_accum_dtype == ZeroDType::fp32 &&
+         zero_module_dtype(training, plan) == DType::bfloat16 && plan.offload_optimizer.device == OffloadDevice::none;
+}
+
 bool zero_has_kernel_flag(const Zero& plan) {
   return plan.optimizer.type != ZeroOptimizerType::none && !plan.optimizer.params.torch_adam &&
          plan.offload_optimizer.device == OffloadDevice::none;
@@ -218,6 +236,7 @@ Diagnostics check_zero(const JobSpec& job, const Zero& plan) {
   check_bucket(job, plan, refusals);
   check_accumulation(job, plan, refusals);
   check_masters(plan, refusals);
+  check_autocast(job.training, plan, refusals);
   check_scaling(plan, refusals);
   check_own_optimizer(job, plan, refusals);
   check_adagrad(job, plan, refusals);
@@ -249,6 +268,11 @@ std::optional<Diagnostic> warn_of_own_gradients(const JobSpec& job, const Zero& 
   const auto module = zero_module_dtype(job.training, zero);
   const DType trained = module.value_or(job.adapter ? adapter_dtype(job) : job.dtype);
   const DType added_up = zero_dtype(zero.data_types.grad_accum_dtype).value_or(module.value_or(DType::float32));
+  if (zero_takes_unfused_optimizer(job.training, zero))
+    return refusal("zero1-shards-nothing",
+                   "to add gradients of bfloat16 up in float32, DeepSpeed 0.18 takes its FP16_UnfusedOptimizer in the "
+                   "place of ZeRO-1's, which shards nothing",
+                   path_of(zero, "data_types.grad_accum_dtype"), "leave it out, or plan zero2");
   if (zero.stage != 1 || trained == added_up || job.cluster.world_size == 1) return std::nullopt;
   return refusal("zero1-own-gradients",
                  "DeepSpeed adds gradients of " + std::string(name_of(trained)) + " up in " +

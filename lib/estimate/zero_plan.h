@@ -31,6 +31,9 @@ std::int64_t zero_reduce_bucket_size(const ModelSpec& model, const Zero& plan);
 /// works in place as it does. Told not to, torch's own works on the host, one tensor after another.
 OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan);
 
+/// Whether FP16_UnfusedOptimizer takes ZeRO-1's place (engine.py, _do_optimizer_sanity_check, 0.18.3).
+bool zero_takes_unfused_optimizer(const TrainingSpec& training, const Zero& plan);
+
 /// Whether that is FusedAdam, which keeps a flag of its kernel on the GPU.
 bool zero_has_kernel_flag(const Zero& plan);
 

@@ -71,6 +71,13 @@ struct ZeroDataTypes {
   friend bool operator==(const ZeroDataTypes&, const ZeroDataTypes&) = default;
 };
 
+/// DeepSpeed's own autocast around the module.
+struct ZeroTorchAutocast {
+  bool enabled = false;
+  std::optional<ZeroDType> dtype;  ///< none: torch's default
+  friend bool operator==(const ZeroTorchAutocast&, const ZeroTorchAutocast&) = default;
+};
+
 /// Where a value may be absent, that is DeepSpeed's "auto" as transformers fills it in (integrations/deepspeed.py).
 /// Sizes of buckets and thresholds are in elements.
 struct Zero {
@@ -108,6 +115,7 @@ struct Zero {
   Fillable<double> gradient_clipping;                ///< auto: training.max_grad_norm; left out: nothing is clipped
   std::optional<ZeroDType> communication_data_type;  ///< none: that of the model
   ZeroDataTypes data_types;
+  ZeroTorchAutocast torch_autocast;
   bool prescale_gradients = false;
   double gradient_predivide_factor = 1.0;
   ZeroBf16 bf16;

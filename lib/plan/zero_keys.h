@@ -15,7 +15,7 @@ namespace qlp {
 constexpr bool is_at_root(std::string_view option) {
   return option == "optimizer" || option == "zero_force_ds_cpu_optimizer" || option == "gradient_clipping" ||
          option == "bf16" || option == "fp16" || option == "communication_data_type" || option == "data_types" ||
-         option == "prescale_gradients" || option == "gradient_predivide_factor";
+         option == "torch_autocast" || option == "prescale_gradients" || option == "gradient_predivide_factor";
 }
 
 inline constexpr std::int64_t kZeroMost = std::numeric_limits<std::int64_t>::max();
@@ -52,6 +52,12 @@ void visit_options(P& optimizer, Visitor&& visit) {
 template <OptionsOf<ZeroDataTypes> P, class Visitor>
 void visit_options(P& types, Visitor&& visit) {
   visit.automatic("grad_accum_dtype", types.grad_accum_dtype);
+}
+
+template <OptionsOf<ZeroTorchAutocast> P, class Visitor>
+void visit_options(P& autocast, Visitor&& visit) {
+  visit.option("enabled", autocast.enabled);
+  visit.automatic("dtype", autocast.dtype);
 }
 
 template <OptionsOf<ZeroBf16> P, class Visitor>
@@ -113,6 +119,7 @@ void visit_options(P& plan, Visitor&& visit) {
   visit.fillable("gradient_clipping", plan.gradient_clipping, 0.0, 1e9);
   visit.automatic("communication_data_type", plan.communication_data_type);
   visit.section("data_types", plan.data_types);
+  visit.section("torch_autocast", plan.torch_autocast);
   visit.option("prescale_gradients", plan.prescale_gradients);
   visit.option("gradient_predivide_factor", plan.gradient_predivide_factor, 0.0, 1e9);
   visit.section("bf16", plan.bf16);

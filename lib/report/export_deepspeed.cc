@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 /// Whether transformers fills this option in where it is "auto", which DeepSpeed itself does not know: there the option
 /// is left out.
 constexpr bool is_filled_in(std::string_view option) {
-  return option != "communication_data_type" && option != "grad_accum_dtype";
+  return option != "communication_data_type" && option != "grad_accum_dtype" && option != "dtype";
 }
 
 struct DeepspeedWriter {

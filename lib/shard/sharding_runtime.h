@@ -37,6 +37,8 @@ class ShardingRuntime {
   virtual void prepare(Context&, CausalLm&) {}
   /// What the optimizer is given, in the order of named_parameters().
   virtual std::vector<TrainedTensor> trained(CausalLm& model);
+  /// Once the optimizer is there: what makes its states before the first step.
+  virtual void initialize_states(Context&, Optimizer&) {}
   /// Before a micro step; without `sync` gradients stay on the rank (no_sync).
   virtual void begin_micro_step(Context&, bool /*sync*/) {}
   // In a stage of a pipeline (torch/distributed/pipelining/stage.py, forward_maybe_with_nosync,

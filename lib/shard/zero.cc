@@ -2,9 +2,8 @@
 
 #include <utility>
 
+#include "autograd/pointwise.h"
 #include "optim/weight_decay.h"
-#include "tensor/collective.h"
-#include "tensor/factories.h"
 
 namespace qlp {
 namespace {
@@ -22,26 +21,8 @@ std::vector<std::vector<Parameter*>> groups_of(CausalLm& model, const ZeroOption
 }  // namespace
 
 void ZeroRuntime::prepare(Context& ctx, CausalLm& model) {
-  if (options_.module_dtype) cast_module(ctx, model, *options_.module_dtype);
-  // What the engine puts off until now. NOLINTNEXTLINE(bugprone-parent-virtual-call)
-  ShardingRuntime::place_model(ctx, model);
-  for (const Parameter* parameter : model.parameters()) broadcast(ctx, options_.group(), parameter->tensor);
-  if (options_.has_kernel_flag) make_kernel_flag(ctx);
+  prepare_engine(ctx, model, options_);
   optimizer_ = std::make_unique<ZeroOptimizer>(ctx, groups_of(model, options_), options_);
-}
-
-/// clone_tensors_for_torch_save (deepspeed/checkpoint/utils.py): every rank copies the whole model to the host, frozen
-/// parameters and quant states too; the first one writes.
-StateDict ZeroRuntime::state_dict(Context& ctx, CausalLm& model, bool /*keeps*/) {
-  const StateDict on_device = ShardingRuntime::state_dict(ctx, model, true);
-  StateDict out;
-  for (const StateDictEntry& entry : on_device.entries) {
-    if (const auto& quant = entry.parameter->quant)
-      for (const Tensor& statistics : {quant->absmax, quant->code, quant->nested_absmax, quant->nested_code})
-        if (statistics.defined()) out.clones.push_back(to_host(ctx, statistics));
-    out.entries.push_back({entry.parameter, to_host(ctx, entry.tensor)});
-  }
-  return out;
 }
 
 /// DeepSpeedEngine.save_checkpoint (runtime/engine.py; zero/stage_1_and_2.py, state_dict): the first rank writes what
@@ -55,6 +36,10 @@ void ZeroRuntime::save_training_state(Context& ctx, CausalLm& model, Optimizer& 
   }
   for (const OptimizerEntry& entry : optimizer.state()) write_tensors(ctx, entry.state);
   for (const auto& group : optimizer_->groups()) write_tensors(ctx, {group->master()});
+}
+
+Tensor ZeroRuntime::scaled(Context& ctx, const Tensor& loss) const {
+  return scale(ctx, loss, optimizer_->loss_scale());
 }
 
 void ZeroRuntime::begin_micro_step(Context& ctx, bool sync) {

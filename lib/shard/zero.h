@@ -16,14 +16,14 @@ class ZeroRuntime final : public ZeroEngine {
   void prepare(Context& ctx, CausalLm& model) override;
   /// The partitions of the flat groups.
   std::vector<TrainedTensor> trained(CausalLm&) override { return optimizer_->trained(); }
-  StateDict state_dict(Context& ctx, CausalLm& model, bool keeps) override;
+  StateDict state_dict(Context& ctx, CausalLm& model, bool /*keeps*/) override { return host_copies(ctx, model); }
   void save_training_state(Context& ctx, CausalLm& model, Optimizer& optimizer,
                            const TrainingStateRequest& request) override;
   double grad_norm(Context& ctx) const override { return optimizer_->grad_norm(ctx); }
   bool skipped() const override { return optimizer_->skipped(); }
 
  private:
-  double loss_scale() const override { return optimizer_->loss_scale(); }
+  Tensor scaled(Context& ctx, const Tensor& loss) const override;
   void finish_backward(Context& ctx) override;
   void step(Context& ctx, Optimizer& optimizer) override { optimizer_->step(ctx, optimizer); }
   void begin_micro_step(Context& ctx, bool sync) override;

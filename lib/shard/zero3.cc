@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "autograd/pointwise.h"
 #include "nn/initial_values.h"
 #include "optim/weight_decay.h"
 #include "shard/zero3_gather.h"
@@ -68,6 +69,10 @@ void Zero3Runtime::set_hooks(Module& module, ForwardHooks* hooks) {
   module.set_hooks(hooks);
   if (is_leaf_module(module)) hooks = &below_leaves_;
   for (Module* child : module.children()) set_hooks(*child, hooks);
+}
+
+Tensor Zero3Runtime::scaled(Context& ctx, const Tensor& loss) const {
+  return scale(ctx, loss, optimizer_->loss_scale());
 }
 
 void Zero3Runtime::begin_micro_step(Context& ctx, bool sync) {

@@ -35,7 +35,7 @@ class Zero3Runtime final : public ZeroEngine, public ParameterCutter {
  private:
   void cut(Context& ctx, Parameter& parameter);
   void set_hooks(Module& module, ForwardHooks* hooks);
-  double loss_scale() const override { return optimizer_->loss_scale(); }
+  Tensor scaled(Context& ctx, const Tensor& loss) const override;
   void finish_backward(Context& ctx) override { optimizer_->gradients().finish_backward(ctx); }
   void step(Context& ctx, Optimizer& optimizer) override { optimizer_->step(ctx, optimizer); }
 

@@ -2,7 +2,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/node.h"
-#include "autograd/pointwise.h"
+#include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
 
@@ -37,15 +37,36 @@ void ZeroEngine::divide_gradients(const CausalLmOutput& output, double weight) {
   divide_gradient_of(output.logits, weight);
 }
 
+void ZeroEngine::prepare_engine(Context& ctx, CausalLm& model, const ZeroOptions& options) {
+  if (options.module_dtype) cast_module(ctx, model, *options.module_dtype);
+  // What the engine puts off until now. NOLINTNEXTLINE(bugprone-parent-virtual-call)
+  ShardingRuntime::place_model(ctx, model);
+  for (const Parameter* parameter : model.parameters()) broadcast(ctx, options.group(), parameter->tensor);
+  if (options.has_kernel_flag) make_kernel_flag(ctx);
+}
+
+StateDict ZeroEngine::host_copies(Context& ctx, CausalLm& model) {
+  const StateDict on_device = ShardingRuntime().state_dict(ctx, model, true);
+  StateDict out;
+  for (const StateDictEntry& entry : on_device.entries) {
+    if (const auto& quant = entry.parameter->quant)
+      for (const Tensor& statistics : {quant->absmax, quant->code, quant->nested_absmax, quant->nested_code})
+        if (statistics.defined()) out.clones.push_back(to_host(ctx, statistics));
+    out.entries.push_back({entry.parameter, to_host(ctx, entry.tensor)});
+  }
+  return out;
+}
+
 void ZeroEngine::make_kernel_flag(Context& ctx) {
+  const Scoped category(ctx.category, Category::workspace);
   kernel_flag_ = empty(ctx, {1}, DType::int32, Op::input);
   fill(ctx, kernel_flag_, 0);
 }
 
 void ZeroEngine::backward(Context& ctx, const Tensor& loss, Optimizer& optimizer) {
   {
-    const Tensor scaled = scale(ctx, loss, loss_scale());  // a Python number
-    ctx.engine.backward(ctx, {scaled}, {Tensor()});
+    const Tensor root = scaled(ctx, loss);  // by a Python number
+    ctx.engine.backward(ctx, {root}, {Tensor()});
     finish_backward(ctx);
   }
   if (boundary_) step(ctx, optimizer);

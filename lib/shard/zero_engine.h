@@ -3,6 +3,7 @@
 #pragma once
 
 #include "shard/sharding_runtime.h"
+#include "shard/zero_options.h"
 
 namespace qlp {
 
@@ -22,12 +23,17 @@ class ZeroEngine : public ShardingRuntime {
   bool boundary() const { return boundary_; }
   /// The hooks on the outputs of a forward pass, which weigh it among the micro steps.
   static void divide_gradients(const CausalLmOutput& output, double weight);
+  /// The loss, as the backward pass begins with it.
+  virtual Tensor scaled(Context& ctx, const Tensor& loss) const = 0;
+  /// Of stages 1 and 2: the module is cast, moved and broadcast.
+  void prepare_engine(Context& ctx, CausalLm& model, const ZeroOptions& options);
+  /// Of stages 1 and 2, clone_tensors_for_torch_save (deepspeed/checkpoint/utils.py): every rank copies the whole model
+  /// to the host, frozen parameters and quant states too; the first one writes.
+  static StateDict host_copies(Context& ctx, CausalLm& model);
   /// IntTensor([0]) of DeepSpeed's FusedAdam (ops/adam/fused_adam.py).
   void make_kernel_flag(Context& ctx);
 
  private:
-  /// Of the pass that comes.
-  virtual double loss_scale() const = 0;
   /// _backward_epilogue: the loss and its scaled copy are still there.
   virtual void finish_backward(Context& ctx) = 0;
   virtual void step(Context& ctx, Optimizer& optimizer) = 0;

@@ -38,6 +38,7 @@ void Trainer::prepare(Context& ctx) {
   make_first_sums(ctx);
   runtime_.prepare(ctx, model_);
   make_optimizer(ctx);
+  runtime_.initialize_states(ctx, *optimizer_);
   if (options_.scales_loss) scaler_.emplace(options_.gradient_parts);
   {
     const Scoped category(ctx.category, Category::logits_and_loss);

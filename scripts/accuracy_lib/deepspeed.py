@@ -13,6 +13,7 @@ NEUTRAL_ZERO = {"stage", "ignore_unused_parameters", "load_from_fp32_weights", "
 STAGE3 = {"sub_group_size", "offload_param", "zero_hpz_partition_size", "memory_efficient_linear", "zero_quantized_weights",
           "zero_quantized_nontrainable_weights", "zero_quantized_gradients"}
 STAGES12 = {"allgather_partitions", "allgather_bucket_size", "use_multi_rank_bucket_allreduce", "round_robin_gradients"}
+WORDS = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 NEUTRAL_OFFLOAD = {"fast_init", "pipeline_read", "pipeline_write"}
 NEUTRAL_FP16 = {"loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale", "auto_cast",
                 "consecutive_hysteresis"}
@@ -35,6 +36,9 @@ def plan_of(case, unexpressed):
         own = options["optimizer"]
         params = {k: v for k, v in own.get("params", {}).items() if k in ("torch_adam", "adam_w_mode")}
         options["optimizer"] = {"type": own["type"].lower(), "params": params}
+    if "torch_autocast" in options:
+        options["torch_autocast"] = {k: WORDS.get(v, v) if k == "dtype" else v for k, v in options["torch_autocast"].items()
+                                     if k != "lower_precision_safe_modules"}
     options.setdefault("gradient_clipping", "none")  # DeepSpeed's own default
     for section, neutral in (("bf16", {"immediate_grad_update"}), ("fp16", NEUTRAL_FP16)):
         if section in options:

@@ -135,19 +135,21 @@ TEST_CASE(
   CHECK(other_stage.list().empty());
 
   Findings on;
-  read(R"({"torch_autocast": {"enabled": true}, "amp": {"opt_level": "O1"},
+  read(R"({"compile": {"deepcompile": true}, "amp": {"opt_level": "O1"},
            "zero_optimization": {"stage": 3, "mics_shard_size": 4}})",
        on);
   std::vector<std::string> refused;
   for (const Diagnostic& d : on.list())
     if (d.severity == Severity::error && d.code == "not-supported") refused.push_back(d.key_path);
   std::ranges::sort(refused);
-  CHECK(refused == std::vector<std::string>{"amp", "torch_autocast", "zero_optimization.mics_shard_size"});
+  CHECK(refused == std::vector<std::string>{"amp", "compile", "zero_optimization.mics_shard_size"});
 }
 
 TEST_CASE("config/launch_file: options that DeepSpeed's file has at its root and in sections of their own") {
   Findings findings;
   const auto plan = read(R"({"communication_data_type": "FP32", "data_types": {"grad_accum_dtype": "torch.float32"},
+                             "torch_autocast": {"enabled": true, "dtype": "bfloat16",
+                                                "lower_precision_safe_modules": ["torch.nn.Linear"]},
                              "prescale_gradients": true, "gradient_predivide_factor": 2.0,
                              "bf16": {"enabled": "auto", "bf16_master_weights_and_grads": true,
                                       "bf16_optimizer_states": true, "immediate_grad_update": false},
@@ -159,6 +161,7 @@ TEST_CASE("config/launch_file: options that DeepSpeed's file has at its root and
   expected.gradient_clipping = Unsaid::left_out;
   expected.reduce_scatter = false;
   expected.communication_data_type = ZeroDType::fp32, expected.data_types.grad_accum_dtype = ZeroDType::fp32;
+  expected.torch_autocast = {.enabled = true, .dtype = ZeroDType::bf16};
   expected.prescale_gradients = true, expected.gradient_predivide_factor = 2;
   expected.bf16.bf16_master_weights_and_grads = expected.bf16.bf16_optimizer_states = true;
   CHECK(std::get<Zero>(plan->plan.plan) == expected);

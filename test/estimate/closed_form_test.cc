@@ -54,6 +54,14 @@ std::vector<NamedPlan> all_plans() {
   for (const auto name : kPlanNames) {
     const NamedPlan plan = *find_plan(name);
     plans.push_back(plan);
+    if (name == "zero1") {
+      Zero unfused = std::get<Zero>(plan.plan);
+      unfused.data_types.grad_accum_dtype = ZeroDType::fp32;
+      plans.push_back({"zero1 with gradients added up in float32", unfused});
+      Zero own = std::get<Zero>(plan.plan);
+      own.optimizer.type = ZeroOptimizerType::adamw;
+      plans.push_back({"zero1 with DeepSpeed's own optimizer", own});
+    }
     if (name == "zero3") {
       Zero cut = std::get<Zero>(plan.plan);
       cut.reduce_bucket_size = 1000, cut.sub_group_size = 700, cut.stage3_prefetch_bucket_size = 5000;

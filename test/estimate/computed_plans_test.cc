@@ -54,6 +54,13 @@ TEST_CASE("estimate/computed_plans: LoRA in bfloat16, with checkpointing") {
   check_every_plan(job, kSixteenBits);
 }
 
+TEST_CASE("estimate/computed_plans: the optimizer that DeepSpeed takes in the place of ZeRO-1's") {
+  JobSpec job = on_ranks(small_lora_job(small_model(Family::llama)));
+  Zero unfused = zero(1);
+  unfused.data_types.grad_accum_dtype = ZeroDType::fp32;
+  check_equals_unsharded(job, unfused, kSixteenBits);
+}
+
 TEST_CASE("estimate/computed_plans: a full fine-tune of a model with tied tables, in several micro steps") {
   ModelSpec model = small_model(Family::qwen2);
   model.tie_word_embeddings = true;

@@ -89,6 +89,18 @@ TEST_CASE("estimate/zero_plan: master weights in bfloat16 come with such states 
   CHECK(refused(kLora, plan) == "zero-bf16-masters");
 }
 
+TEST_CASE("estimate/zero_plan: autocast of DeepSpeed's own changes nothing in the dtype of the module") {
+  Zero plan{.torch_autocast = {.enabled = true, .dtype = ZeroDType::bf16}};
+  CHECK(refused(kLora, plan) == "");
+  plan.torch_autocast.dtype.reset();
+  CHECK(refused(kLora, plan) == "zero-torch-autocast");
+  plan.torch_autocast.enabled = false;
+  CHECK(refused(kLora, plan) == "");
+  JobSpec plain = kLora;
+  plain.training.bf16 = false;
+  CHECK(refused(plain, Zero{.torch_autocast = {.enabled = true, .dtype = ZeroDType::bf16}}) == "zero-torch-autocast");
+}
+
 TEST_CASE("estimate/zero_plan: gradients are scaled beside reduce-scatter in stage 1 alone") {
   for (const int stage : {1, 2, 3}) {
     const std::string code = stage == 1 ? "" : "zero-scaled-gradients";
@@ -104,15 +116,24 @@ TEST_CASE("estimate/zero_plan: gradients are scaled beside reduce-scatter in sta
   }
 }
 
-TEST_CASE(
-    "estimate/zero_plan: a bucket of nothing stops DeepSpeed, gradients added up in float32 make another optimizer") {
+TEST_CASE("estimate/zero_plan: a bucket of nothing stops DeepSpeed") {
   CHECK(refused(kLora, Zero{.reduce_bucket_size = 0}) == "zero-empty-bucket");
+}
+
+TEST_CASE("estimate/zero_plan: gradients of bfloat16 that stage 1 adds up in float32 make another optimizer") {
   Zero plan{.stage = 1, .data_types = {ZeroDType::fp32}};
-  CHECK(refused(kLora, plan) == "zero1-bf16-optimizer");
+  CHECK(zero_takes_unfused_optimizer(kLora.training, plan));
+  CHECK(refused(kLora, plan) == "");
+  REQUIRE(zero_warnings(kLora, plan).size() == 1);
+  CHECK(zero_warnings(kLora, plan).front().code == "zero1-shards-nothing");
+  plan.optimizer.type = ZeroOptimizerType::adamw;
+  CHECK(refused(kLora, plan) == "zero1-unfused-optimizer");
+  plan.optimizer.params.torch_adam = true;
+  CHECK(refused(kLora, plan) == "");
   plan.offload_optimizer.device = OffloadDevice::cpu;
-  CHECK(refused(kLora, plan) == "");
+  CHECK_FALSE(zero_takes_unfused_optimizer(kLora.training, plan));
   plan.stage = 2, plan.offload_optimizer = {};
-  CHECK(refused(kLora, plan) == "");
+  CHECK_FALSE(zero_takes_unfused_optimizer(kLora.training, plan));
 }
 
 TEST_CASE("estimate/zero_plan: the optimizer of DeepSpeed's file trains in the place of the Trainer's") {
