@@ -11,7 +11,8 @@ namespace qlp {
 namespace {
 
 /// FSDP brings the optimizer's state of all ranks together, which have to agree on what it is.
-void check_gathered_states(const JobSpec& job, const ShardingPlan& plan, bool shards, Diagnostics& refusals) {
+void check_gathered_states(const JobSpec& job, const ShardingPlan& plan, bool shards, const StackProfile& stack,
+                           Diagnostics& refusals) {
   const OptimizerKind& kind = job.training.optimizer.kind;
   const auto refuse = [&](const char* code, const char* message, const char* hint) {
     refusals.push_back(refusal(code, message, "training.checkpoint", hint));
@@ -19,10 +20,22 @@ void check_gathered_states(const JobSpec& job, const ShardingPlan& plan, bool sh
   const auto* bnb = std::get_if<Bitsandbytes>(&kind);
   const bool torchao = std::holds_alternative<Torchao>(kind);
   if (const auto* fsdp1 = std::get_if<Fsdp1>(&plan)) {
-    if (fsdp1->use_orig_params && (torchao || (bnb && bnb->optim_bits == 8)))
+    if (fsdp1->use_orig_params && bnb && stack.optimizers.bnb_wraps_states())
+      refuse(
+          "fsdp1-checkpoint-bitsandbytes",
+          "torch compares what the ranks have of a parameter's state beside plain tensors (_convert_all_state_info), "
+          "and bitsandbytes has all of it there, of another length on each: 'The size of tensor a must match the "
+          "size of tensor b'",
+          "take adamw_torch, or leave checkpoint out");
+    else if (fsdp1->use_orig_params && torchao)
+      refuse("fsdp1-checkpoint-torchao",
+             "torch joins what a rank has of the states of a unit, which torchao's do not do: 'attempting to run "
+             "unimplemented operator/function: aten.cat'",
+             "take adamw_torch, or leave checkpoint out");
+    else if (fsdp1->use_orig_params && bnb && bnb->optim_bits == 8)
       refuse("fsdp1-checkpoint-few-bits",
-             "this optimizer keeps few bits or float32 by how much of a parameter a rank has, so that the states of "
-             "the ranks differ in dtype, and what torch does there is not worked out",
+             "bitsandbytes keeps few bits or float32 by how much of a parameter a rank has, so that the states of the "
+             "ranks differ in dtype, and what torch does there is not worked out",
              "take adamw_torch, or leave checkpoint out");
     else if (bnb && bnb->is_paged)
       refuse("fsdp1-checkpoint-paged", "what FSDP1 gathers of states in managed memory is not worked out",
@@ -66,7 +79,7 @@ void check_checkpoint(const JobSpec& job, const ShardingPlan& plan, const StackP
     refuse("fsdp2-checkpoint-adapter",
            "accelerate before 1.15 writes a FULL_STATE_DICT of adapters that holds the parts of the first rank alone",
            "SHARDED_STATE_DICT, or accelerate 1.15 or newer");
-  check_gathered_states(job, plan, shards, refusals);
+  check_gathered_states(job, plan, shards, stack, refusals);
 }
 
 /// What is sharded beside replicas or shared sequences has a mesh of accelerate's ParallelismConfig.

@@ -25,6 +25,8 @@ class OptimizerStack {
   bool bnb_has_ademamix() const { return bitsandbytes_ >= Version{0, 44, 0}; }
   /// Parameters on the host are updated there (backends/cpu/ops.py, 0.50.0 on); before, kernels of the GPU met them.
   bool bnb_steps_on_host() const { return bitsandbytes_ >= Version{0, 50, 0}; }
+  /// state_dict() has an optimizer's tensors in a dict of its own, which FSDP passes on as it is (0.49.2, PR 1840).
+  bool bnb_wraps_states() const { return bitsandbytes_ >= Version{0, 49, 2}; }
   /// Optimizers take states of another dtype than the gradients: so in torch 2.14, not in 2.8
   /// (_group_tensors_by_device_and_dtype).
   bool groups_mixed_dtypes() const { return torch_ >= Version{2, 9, 0}; }

@@ -257,20 +257,22 @@ TEST_CASE("estimate/phases: states that differ from rank to rank are gathered in
   };
   const ShardingPlan original = Fsdp1{.use_orig_params = true}, flat = Fsdp1{.use_orig_params = false};
   for (const StateDictType type : {StateDictType::full, StateDictType::sharded}) {
-    for (const char* optimizer : {"adamw_8bit", "lion_8bit", "adamw_torch_8bit", "adamw_torch_4bit"}) {
-      CHECK(refused(optimizer, original, type) == "fsdp1-checkpoint-few-bits");
+    for (const char* optimizer : {"adamw_8bit", "lion_32bit", "ademamix", "paged_adamw_32bit"})
+      CHECK(refused(optimizer, original, type) == "fsdp1-checkpoint-bitsandbytes");
+    for (const char* optimizer : {"adamw_torch_8bit", "adamw_torch_4bit"})
+      CHECK(refused(optimizer, original, type) == "fsdp1-checkpoint-torchao");
+    for (const char* optimizer : {"adamw_8bit", "lion_8bit", "adamw_torch_8bit", "adamw_torch_4bit"})
       CHECK(refused(optimizer, flat, type).empty());  // all ranks have as much of one
-    }
-    CHECK(refused("paged_adamw_32bit", original, type) == "fsdp1-checkpoint-paged");
     CHECK(refused("paged_adamw_8bit", flat, type) == "fsdp1-checkpoint-paged");
-    CHECK(refused("ademamix", original, type) == "fsdp1-checkpoint-ademamix");
     CHECK(refused("adamw_torch", original, type).empty());
-    CHECK(refused("lion_32bit", original, type).empty());
     CHECK(refused("adamw_8bit", Ddp{}, type).empty());
   }
   CHECK(refused("adamw_torch_8bit", Fsdp2{}, StateDictType::full) == "fsdp2-checkpoint-torchao");
   CHECK(refused("adamw_torch_8bit", Fsdp2{}, StateDictType::sharded).empty());
   CHECK(refused("adamw_torch", Fsdp2{}, StateDictType::full).empty());
+  job.stack.bitsandbytes = {0, 48, 0};
+  CHECK(refused("adamw_8bit", original, StateDictType::full) == "fsdp1-checkpoint-few-bits");
+  CHECK(refused("lion_32bit", original, StateDictType::full).empty());
 }
 
 TEST_CASE("estimate/phases: only the first rank holds the gathered model, on the host") {
