@@ -153,6 +153,16 @@ void hold_first_sums(const JobSpec& job, const ShardingPlan& plan, const StackPr
   }
 }
 
+/// AdaLOMO's sums for what is frozen: of the rows and columns that it has as it is stored.
+void hold_frozen_sums(const JobSpec& job, const Weights& weights, Held& held) {
+  const auto* lomo = std::get_if<Lomo>(&job.training.optimizer.kind);
+  if (!lomo || !lomo->adaptive) return;
+  for (const ListedWeight& weight : weights)
+    if (!weight.trained)
+      of(held, Category::optimizer_state) +=
+          bytes_of(weight.vector ? weight.stored() : weight.rows + weight.width, DType::float32);
+}
+
 Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
   const Weights weights = weights_of(job, rank, stack);
   Held held;
@@ -192,6 +202,7 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
   of(held, Category::workspace) += cublas_workspaces(job, stack);
   if (scales_on_gpu) of(held, Category::workspace) += loss_scale();
   hold_first_sums(job, plan, stack, weights, held);
+  hold_frozen_sums(job, weights, held);
   return held;
 }
 

@@ -16,6 +16,7 @@
 #include "estimate/host_report.h"
 #include "estimate/ledger.h"
 #include "estimate/moot_mistakes.h"
+#include "estimate/optimizer_rules.h"
 #include "estimate/outside_terms.h"
 #include "estimate/parallel_rules.h"
 #include "estimate/rank_report.h"
@@ -86,6 +87,7 @@ PlanReport play(const JobSpec& job, const NamedPlan& plan, const EstimateOptions
   PlanReport report;
   report.plan = plan;
   report.diagnostics = zero_warnings(job, plan.plan);
+  for (Diagnostic& warning : optimizer_warnings(job, plan.plan)) report.diagnostics.push_back(std::move(warning));
   report.outside = outside_terms(job, plan);
   std::optional<bool> runs_when_limited;
   const auto ranks = options.rank == 0 ? distinct_ranks(job, plan.plan) : std::vector{options.rank};

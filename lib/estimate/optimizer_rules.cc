@@ -22,13 +22,14 @@ constexpr std::string_view kKey = "training.optimizer";
 /// fully_shard and tensor parallelism give the optimizer DTensors.
 void check_dtensors(const NamedOptimizer& optimizer, Diagnostics& refusals) {
   const std::string key_path(kKey);
-  if (std::holds_alternative<Bitsandbytes>(optimizer.kind))
+  const auto* galore = std::get_if<GaLore>(&optimizer.kind);
+  if (std::holds_alternative<Bitsandbytes>(optimizer.kind) || (galore && galore->base == GaLore::Base::adamw_8bit))
     refusals.push_back(refusal("bnb-optimizer-on-dtensor",
                                "bitsandbytes' optimizers do not take the DTensors that are trained here: 'Operator "
                                "bitsandbytes.optimizer_update_32bit.default does not have a sharding strategy "
                                "registered' (bitsandbytes 1633)",
                                key_path, "take adamw_torch_8bit (torchao's), adamw_torch, or an fsdp1 plan"));
-  if (std::holds_alternative<Adafactor>(optimizer.kind))
+  if (std::holds_alternative<Adafactor>(optimizer.kind) || (galore && galore->base == GaLore::Base::adafactor))
     refusals.push_back(refusal("adafactor-on-dtensor",
                                "transformers' Adafactor adds the DTensors that are trained here to plain tensors: "
                                "'aten.add_.Tensor: got mixed torch.Tensor and DTensor'",
@@ -97,6 +98,50 @@ bool confuses_sides(const JobSpec& job, const GaLore& galore, const StackProfile
   });
 }
 
+/// Matrices that GaLore and APOLLO project, where ranks share them.
+void check_projected(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, Diagnostics& refusals) {
+  const bool galore = std::holds_alternative<GaLore>(job.training.optimizer.kind);
+  const std::string family = galore ? "GaLore" : "APOLLO";
+  const auto refuse = [&](std::string message, std::string hint) {
+    refusals.push_back(
+        refusal(galore ? "galore-sharded" : "apollo-sharded", std::move(message), std::string(kKey), std::move(hint)));
+  };
+  const char* const elsewhere = "take adamw_torch, or plan single or ddp";
+  const bool projects = std::ranges::any_of(
+      list_weights(job, stack.load), [](const ListedWeight& weight) { return weight.projected && weight.trained; });
+  const std::string flat = family + " projects matrices, and this plan hands it flat parts: 'tuple index out of range'";
+  const auto* fsdp1 = std::get_if<Fsdp1>(&plan);
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  if (fsdp1 && job.training.optim_targets && !job.training.optim_targets->pattern.empty())
+    refuse(
+        "FSDP1 puts _fsdp_wrapped_module into the names that the regex of training.optim_target_modules is matched "
+        "with as a whole, and which it finds then is not worked out",
+        "name parts of the names in a list, or all-linear");
+  else if (fsdp1 && job.cluster.mesh == Mesh{}) {
+    // Without the original parameters none goes by the name of a weight, and nothing is projected.
+    const bool shards = fsdp1->sharding_strategy != ShardingStrategy::no_shard && job.cluster.world_size > 1;
+    const auto* kind = std::get_if<GaLore>(&job.training.optimizer.kind);
+    if (fsdp1->use_orig_params && shards && projects)
+      refuse(flat, "plan ddp, or take adamw_torch");
+    else if (fsdp1->use_orig_params && projects && kind && kind->base == GaLore::Base::adamw_8bit)
+      refuse(
+          "GaLore in 8 bits puts new memory under each parameter, and what FSDP1 then does with the flat one that it "
+          "was cut from is not worked out",
+          elsewhere);
+  } else if (std::holds_alternative<Zero>(plan) && projects) {
+    refuse(flat, elsewhere);
+  } else if (fsdp2 && !galore && projects && fsdp2->ignored_params != Fsdp2Ignored::adapter &&
+             !shards_at_load(job, *fsdp2)) {
+    refuse(
+        "APOLLO numbers its parameters when it is made, and does not find those again that accelerate puts in their "
+        "place for FSDP2: KeyError 'seed'",
+        elsewhere);
+  } else if ((!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan)) ||
+             job.cluster.mesh != Mesh{}) {
+    refuse("what " + family + " does with parts of parameters is not worked out yet", elsewhere);
+  }
+}
+
 /// Which need whole gradients of the shape of their parameters, on every rank.
 void check_whole(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, Diagnostics& refusals) {
   const auto refuse = [&](std::string code, std::string message, std::string hint) {
@@ -137,27 +182,29 @@ void check_whole(const JobSpec& job, const ShardingPlan& plan, const StackProfil
         refuse("layerwise-float16", "no gradient is left for torch's GradScaler: 'No inf checks were recorded'",
                "take " + by_step + ", or set mixed_precision to bf16");
     }
-    const bool flat = std::holds_alternative<Fsdp1>(plan) || std::holds_alternative<Zero>(plan);
-    if (galore && flat)
-      refuse("galore-sharded",
-             "GaLore projects matrices, and this plan hands it flat parts: 'tuple index out of range'",
-             "take adamw_torch, or plan single or ddp");
-    else if ((!single && !std::holds_alternative<Ddp>(plan)) || !alone)
-      refuse(family + "-sharded",
-             std::string("what ") + (galore ? "GaLore" : "APOLLO") +
-                 " does with parts of parameters is not worked out yet",
-             "take adamw_torch, or plan single or ddp");
+    check_projected(job, plan, stack, refusals);
   }
   if (const auto* lomo = std::get_if<Lomo>(&job.training.optimizer.kind)) {
-    if (!single || !alone)
-      refuse("lomo-sharded", "LOMO beside other ranks, which need its gradients, is not worked out yet",
+    const bool fsdp1 = std::holds_alternative<Fsdp1>(plan);
+    if (std::holds_alternative<Zero>(plan))
+      refuse("lomo-zero",
+             "accelerate gives the engine's backward pass LOMO's rate, and DeepSpeed takes none: 'got an unexpected "
+             "keyword argument 'learning_rate''",
              "take adamw_torch, or plan single");
+    else if (!alone)
+      refuse("lomo-sharded", "what LOMO does with layers that ranks share is not worked out",
+             "take adamw_torch, or leave cluster.mesh out");
+    else if (lomo->adaptive && std::holds_alternative<Fsdp2>(plan))
+      refuse("adalomo-on-dtensor",
+             "AdaLOMO adds the DTensors that are trained here to plain tensors: 'aten.add_.Tensor: got mixed "
+             "torch.Tensor and DTensor'",
+             "take lomo or adamw_torch");
+    else if (lomo->adaptive && job.adapter && fsdp1)
+      refuse("adalomo-adapter", "AdaLOMO's sums for the parts of frozen weights are not worked out",
+             "take lomo or adamw_torch");
     if (job.training.fp16)
       refuse("lomo-float16", "LOMO's own scaling of a float16 loss is not worked out yet",
              "set mixed_precision to bf16");
-    if (job.adapter && lomo->adaptive)
-      refuse("adalomo-adapter", "AdaLOMO keeps sums for frozen weights too, which is not worked out yet",
-             "take lomo, or train all parameters");
     if (lomo->adaptive && job.model.experts && !stack.models.lists_experts(job.model.family))
       refuse("adalomo-experts",
              "AdaLOMO takes what is no vector for a matrix, and the experts of this version are stacks of them: what "
@@ -284,6 +331,28 @@ Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const 
   check_muon(job, plan, stack, refusals);
   check_stack(job.training.optimizer, stack, refusals);
   return refusals;
+}
+
+Diagnostics optimizer_warnings(const JobSpec& job, const ShardingPlan& plan) {
+  const OptimizerKind& kind = job.training.optimizer.kind;
+  Diagnostics warnings;
+  const auto warn = [&](std::string code, std::string message, std::string hint) {
+    warnings.push_back(refusal(std::move(code), std::move(message), std::string(kKey), std::move(hint)));
+    warnings.back().severity = Severity::warning;
+  };
+  const auto* fsdp1 = std::get_if<Fsdp1>(&plan);
+  if ((std::holds_alternative<GaLore>(kind) || std::holds_alternative<Apollo>(kind)) && fsdp1 &&
+      !fsdp1->use_orig_params)
+    warn("nothing-projected",
+         "FSDP1 without the original parameters has none that goes by a name of training.optim_target_modules: the "
+         "Trainer has nothing projected, and says nothing",
+         "plan ddp, or take adamw_torch");
+  if (std::holds_alternative<Lomo>(kind) && std::holds_alternative<Ddp>(plan))
+    warn("lomo-own-gradients",
+         "LOMO's hooks step by the gradients of each rank, and once more by the averages that DDP makes at the end: "
+         "the ranks' weights drift apart, and every gradient is there at once",
+         "plan single, or take adamw_torch");
+  return warnings;
 }
 
 }  // namespace qlp

@@ -8,4 +8,7 @@ namespace qlp {
 
 Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack);
 
+/// What runs, and may not be what was meant.
+Diagnostics optimizer_warnings(const JobSpec& job, const ShardingPlan& plan);
+
 }  // namespace qlp

@@ -90,6 +90,7 @@ void adjust_to_plan(TrainerOptions& options, const JobSpec& job, const ShardingP
   // accelerate's prepare_model installs autocast and the conversion; _prepare_fsdp2 does neither (accelerator.py).
   if (std::holds_alternative<Fsdp2>(plan) && !shards_at_load(job, plan))
     options.autocast = options.outputs_to_fp32 = false;
+  options.makes_optimizer_first = std::holds_alternative<Ddp>(plan);
   options.adagrad_start = adagrad_start(job, plan);
   if (const auto* fsdp2 = std::get_if<Fsdp2>(&plan)) options.keeps_first_sums = keeps_first_sums(job, *fsdp2);
   if (std::holds_alternative<Fsdp1>(plan)) options.outputs_to_fp32 = false;  // converted within its root

@@ -25,10 +25,12 @@ struct LomoState {
 /// updated and lose it.
 class LomoOptimizer final : public StatefulOptimizer<LomoState> {
  public:
-  LomoOptimizer(Context& ctx, const Lomo& kind, std::vector<ParameterGroup> groups)
+  LomoOptimizer(Context& ctx, const Lomo& kind, std::vector<ParameterGroup> groups, const std::vector<Shape>& frozen)
       : StatefulOptimizer(std::move(groups)), adaptive_(kind.adaptive) {
+    for (const Shape& shape : frozen)
+      if (adaptive_) make_moment(ctx, shape, idle_.emplace_back());
     each([&](const Tensor& parameter, LomoState& state) {
-      if (adaptive_) make_moment(ctx, parameter, state.moment);
+      if (adaptive_) make_moment(ctx, parameter.shape(), state.moment);
       register_hook(parameter, [this](Context& c, Grads&) { update_all(c); });
     });
   }
@@ -48,17 +50,17 @@ class LomoOptimizer final : public StatefulOptimizer<LomoState> {
   void step_group(Context&, const std::vector<Entry>&) override {}
 
   /// torch.zeros(...).cuda(), which waits for the GPU.
-  static void make_moment(Context& ctx, const Tensor& parameter, FactoredMoment& moment) {
+  static void make_moment(Context& ctx, const Shape& shape, FactoredMoment& moment) {
     const auto zeros = [&](std::int64_t count) {
       Tensor sums = state_of(ctx, {count}, DType::float32);
       ctx.device.synchronize();
       return sums;
     };
-    if (parameter.shape().rank() == 1) {
-      moment.all = zeros(parameter.size(0));
+    if (shape.rank() == 1) {
+      moment.all = zeros(shape[0]);
     } else {
-      moment.row = zeros(parameter.size(0));
-      moment.column = zeros(parameter.size(1));
+      moment.row = zeros(shape[0]);
+      moment.column = zeros(shape[1]);
     }
   }
 
@@ -97,13 +99,15 @@ class LomoOptimizer final : public StatefulOptimizer<LomoState> {
   }
 
   bool adaptive_;
+  std::vector<FactoredMoment> idle_;  ///< of what is frozen
   std::int64_t steps_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_lomo(Context& ctx, const Lomo& kind, std::vector<ParameterGroup> groups) {
-  return std::make_unique<LomoOptimizer>(ctx, kind, std::move(groups));
+std::unique_ptr<Optimizer> make_lomo(Context& ctx, const Lomo& kind, std::vector<ParameterGroup> groups,
+                                     const std::vector<Shape>& frozen) {
+  return std::make_unique<LomoOptimizer>(ctx, kind, std::move(groups), frozen);
 }
 
 }  // namespace qlp

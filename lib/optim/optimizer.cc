@@ -27,7 +27,7 @@ std::unique_ptr<Optimizer> make_optimizer(Context& ctx, const OptimizerKind& kin
                         [&](const Muon&) { return make_muon(std::move(groups)); },
                         [&](const Apollo& apollo) { return make_apollo(apollo, std::move(groups)); },
                         [&](const GaLore& galore) { return make_galore(galore, std::move(groups), setup.behaviour); },
-                        [&](const Lomo& lomo) { return make_lomo(ctx, lomo, std::move(groups)); },
+                        [&](const Lomo& lomo) { return make_lomo(ctx, lomo, std::move(groups), setup.frozen); },
                         [&](const Torchao& torchao) { return make_torchao(torchao, std::move(groups)); },
                     },
                     kind);

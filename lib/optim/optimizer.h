@@ -66,6 +66,7 @@ struct OptimizerSetup {
   OptimizerBehaviour behaviour{};
   std::vector<Tensor> embeddings{};  ///< weights of nn.Embedding modules, as far as the optimizer is given them
   AdagradStart adagrad_start = AdagradStart::moved;
+  std::vector<Shape> frozen{};  ///< of the weights that it is not given, of which AdaLOMO makes sums too
 };
 
 std::unique_ptr<Optimizer> make_optimizer(Context& ctx, const OptimizerKind& kind, std::vector<ParameterGroup> groups,

@@ -141,7 +141,8 @@ std::unique_ptr<Optimizer> make_apollo(const Apollo& kind, std::vector<Parameter
 /// The same.
 std::unique_ptr<Optimizer> make_galore(const GaLore& kind, std::vector<ParameterGroup> groups,
                                        const OptimizerBehaviour& behaviour);
-std::unique_ptr<Optimizer> make_lomo(Context& ctx, const Lomo& kind, std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_lomo(Context& ctx, const Lomo& kind, std::vector<ParameterGroup> groups,
+                                     const std::vector<Shape>& frozen);
 std::unique_ptr<Optimizer> make_adamw(const AdamW& kind, std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_sgd(std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_adagrad(Context& ctx, std::vector<ParameterGroup> groups, AdagradStart start);

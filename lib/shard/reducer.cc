@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "autograd/engine.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
 
@@ -107,10 +108,22 @@ void Reducer::gradient_ready(Context& ctx, std::size_t index) {
   if (--pending_[bucket] != 0) return;
   pending_[bucket] = members_[bucket];
   all_reduce(ctx, options_.group(), buckets_[bucket], ReduceOp::average);
-  // finalize_backward copies back when all is done, which on one stream may be at once.
-  if (options_.gradient_as_bucket_view || !ctx.kernels(buckets_[bucket])) return;
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    if (bucket_of_[i] == bucket) copy_into(ctx, grad_of(parameters_[i]), views_[i]);
+  if (++summed_ < buckets_.size()) return;
+  summed_ = 0;
+  ctx.engine.queue_callback([this](Context& c) { finalize_backward(c); });
+}
+
+/// What is averaged is copied back; gradients that are gone by now, as LOMO's hooks take them, are made anew.
+void Reducer::finalize_backward(Context& ctx) {
+  const Scoped category(ctx.category, Category::gradients);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (options_.gradient_as_bucket_view) {
+      if (!grad_of(parameters_[i]).defined()) set_grad(parameters_[i], views_[i]);
+      continue;
+    }
+    if (!grad_of(parameters_[i]).defined()) set_grad(parameters_[i], empty_like(ctx, parameters_[i], Op::empty));
+    if (ctx.kernels(views_[i])) copy_into(ctx, grad_of(parameters_[i]), views_[i]);
+  }
 }
 
 }  // namespace qlp

@@ -50,6 +50,7 @@ class Reducer {
   std::vector<Bucket> assign(const std::vector<std::size_t>& order, const std::vector<std::uint64_t>& limits) const;
   void make_buckets(Context& ctx, const std::vector<Bucket>& buckets);
   void gradient_ready(Context& ctx, std::size_t index);
+  void finalize_backward(Context& ctx);
 
   ReducerOptions options_;
   std::vector<Tensor> parameters_;
@@ -57,6 +58,7 @@ class Reducer {
   std::vector<Tensor> buckets_;          ///< flat
   std::vector<std::size_t> bucket_of_;   ///< of each parameter
   std::vector<std::size_t> pending_;     ///< gradients that a bucket waits for before it is summed over the ranks
+  std::size_t summed_ = 0;               ///< buckets, in this backward pass
   std::vector<std::size_t> members_;     ///< parameters in each bucket
   std::vector<Tensor> replaced_;         ///< the buckets before, as far as they are held
   std::vector<Tensor> views_;            ///< of the buckets, one per parameter

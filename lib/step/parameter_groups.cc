@@ -29,7 +29,7 @@ ParameterGroups group_parameters(const std::vector<TrainedTensor>& trained, cons
   for (const auto& [parameter, tensor, flat] : trained) {
     const LayerMesh mesh = parameter->mesh;
     const bool is_first =
-        projects ? !is_projected(*parameter, options) : has_weight_decay(*parameter, options.norms_decay);
+        projects ? flat || !is_projected(*parameter, options) : has_weight_decay(*parameter, options.norms_decay);
     auto& groups = is_first ? first : second;
     auto group = std::ranges::find(groups, mesh, &std::pair<LayerMesh, ParameterGroup>::first);
     if (group == groups.end()) group = groups.emplace(group, mesh, ParameterGroup{});

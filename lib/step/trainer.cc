@@ -36,8 +36,9 @@ void Trainer::prepare(Context& ctx) {
   runtime_.place_model(ctx, model_);
   ctx.device.empty_cache();  // accelerator.free_memory()
   make_first_sums(ctx);
+  if (options_.makes_optimizer_first) make_optimizer(ctx);
   runtime_.prepare(ctx, model_);
-  make_optimizer(ctx);
+  if (!options_.makes_optimizer_first) make_optimizer(ctx);
   runtime_.initialize_states(ctx, *optimizer_);
   if (options_.scales_loss) scaler_.emplace(options_.gradient_parts);
   {
@@ -97,8 +98,12 @@ void Trainer::make_first_sums(Context& ctx) {
 }
 
 void Trainer::make_optimizer(Context& ctx) {
-  OptimizerSetup setup{
-      .behaviour = options_.optimizer_behaviour, .embeddings = {}, .adagrad_start = options_.adagrad_start};
+  OptimizerSetup setup{.behaviour = options_.optimizer_behaviour,
+                       .embeddings = {},
+                       .adagrad_start = options_.adagrad_start,
+                       .frozen = {}};
+  for (const Parameter* parameter : model_.parameters())
+    if (!parameter->trainable) setup.frozen.push_back(parameter->tensor.shape());
   Embedding* const embedding = model_.parts().embedding.get();  // none on later stages of a pipeline
   std::vector<TrainedTensor> trained = runtime_.trained(model_);
   auto [groups, decays] = group_parameters(trained, options_.groups);

@@ -46,6 +46,8 @@ struct TrainerOptions {
   AdagradStart adagrad_start = AdagradStart::moved;
   /// Adagrad was made for the parameters as they were before the runtime set itself up, and keeps what it then made.
   bool keeps_first_sums = false;
+  /// The optimizer is made before the runtime sets itself up, which leaves parameters what they are.
+  bool makes_optimizer_first = false;
   GroupOptions groups{};
   ItemCount item_count = ItemCount::device_int64;
   bool averages_tokens = true;      ///< average_tokens_across_devices: the number is summed over the ranks

@@ -95,11 +95,13 @@ TEST_CASE("estimate/optimizer_rules: what came with later versions") {
 
 TEST_CASE("estimate/optimizer_rules: APOLLO takes whole parameters, and names what it projects") {
   JobSpec job = small_job(small_model(Family::llama));
+  job.cluster.world_size = 4;
   CHECK(refused(job, "apollo_adamw", "single") == "apollo-targets");
   job.training.optim_targets = {.all_linear = true};
   CHECK(refused(job, "apollo_adamw", "single").empty());
   CHECK(refused(job, "apollo_adamw", "ddp").empty());
-  CHECK(refused(job, "apollo_adamw", "fsdp2") == "apollo-sharded");
+  for (const char* plan : {"fsdp2", "fsdp1-full-shard", "zero2"})
+    CHECK(refused(job, "apollo_adamw", plan) == "apollo-sharded");
   CHECK(refused(job, "apollo_adamw_layerwise", "single").empty());
   CHECK(refused(job, "apollo_adamw_layerwise", "ddp") == "layerwise-ddp");
   job.training.gradient_accumulation_steps = 2;
@@ -129,13 +131,18 @@ TEST_CASE("estimate/optimizer_rules: APOLLO needs a linear layer to project") {
 
 TEST_CASE("estimate/optimizer_rules: GaLore takes whole parameters whose vectors cuSOLVER finds") {
   JobSpec job = small_job(small_model(Family::llama));
+  job.cluster.world_size = 4;
   CHECK(refused(job, "galore_adamw", "single") == "galore-targets");
   job.training.optim_targets = {.modules = {"q_proj", "up_proj"}};
   for (const char* name : {"galore_adamw", "galore_adamw_8bit", "galore_adafactor"}) {
     CHECK(refused(job, name, "single").empty());
     CHECK(refused(job, name, "ddp").empty());
-    CHECK(refused(job, name, "fsdp2") == "galore-sharded");
+    CHECK(refused(job, name, "fsdp1-full-shard") == "galore-sharded");
+    CHECK(refused(job, name, "zero3") == "galore-sharded");
   }
+  CHECK(refused(job, "galore_adamw", "fsdp2") == "galore-sharded");
+  CHECK(refused(job, "galore_adamw_8bit", "fsdp2") == "bnb-optimizer-on-dtensor");
+  CHECK(refused(job, "galore_adafactor", "fsdp2") == "adafactor-on-dtensor");
   CHECK(refused(job, "galore_adamw_layerwise", "single").empty());
   CHECK(refused(job, "galore_adamw_layerwise", "ddp") == "layerwise-ddp");
   job.model.hidden_size = 40000, job.model.intermediate_size = 60000;
@@ -150,12 +157,37 @@ TEST_CASE("estimate/optimizer_rules: AdaLOMO has no sums for stacks of experts")
   CHECK(refused(job, "adalomo", "single").empty());
 }
 
-TEST_CASE("estimate/optimizer_rules: LOMO is planned for one rank") {
-  const JobSpec job = small_job(small_model(Family::llama));
-  CHECK(refused(job, "lomo", "single").empty());
-  CHECK(refused(job, "adalomo", "zero3") == "lomo-sharded");
-  CHECK(refused(small_lora_job(small_model(Family::llama)), "lomo", "single").empty());
-  CHECK(refused(small_lora_job(small_model(Family::llama)), "adalomo", "single") == "adalomo-adapter");
+// As seen with torch 2.8.0 and 2.14.1, transformers 4.57.1 and 5.24.0, accelerate 1.15.0, DeepSpeed 0.18.3.
+TEST_CASE("estimate/optimizer_rules: FSDP1 without the original parameters leaves nothing to project") {
+  JobSpec job = small_job(small_model(Family::llama));
+  job.training.optim_targets = {.all_linear = true};
+  for (const char* optimizer : {"galore_adamw", "galore_adamw_8bit", "galore_adafactor", "apollo_adamw"}) {
+    job.training.optimizer = named_optimizer(optimizer);
+    const auto refusals = check_optimizer(job, Fsdp1{.use_orig_params = false}, StackProfile(job.stack));
+    CHECK(refusals.empty());
+    const auto warnings = optimizer_warnings(job, Fsdp1{.use_orig_params = false});
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings.front().code == "nothing-projected");
+  }
+  job.training.optim_targets = {.pattern = ".*q_proj"};
+  CHECK_FALSE(check_optimizer(job, Fsdp1{.use_orig_params = false}, StackProfile(job.stack)).empty());
+}
+
+// The same.
+TEST_CASE("estimate/optimizer_rules: LOMO runs where gradients belong to the parameters") {
+  const JobSpec job = small_job(small_model(Family::llama)), lora = small_lora_job(small_model(Family::llama));
+  for (const char* plan : {"single", "ddp", "fsdp1-full-shard", "fsdp2"}) {
+    CHECK(refused(job, "lomo", plan).empty());
+    CHECK(refused(lora, "lomo", plan).empty());
+  }
+  for (const char* plan : {"zero1", "zero2"}) CHECK(refused(job, "lomo", plan) == "lomo-zero");
+  CHECK(refused(job, "adalomo", "fsdp2") == "adalomo-on-dtensor");
+  CHECK(refused(lora, "adalomo", "single").empty());
+  CHECK(refused(lora, "adalomo", "fsdp1-full-shard") == "adalomo-adapter");
+  JobSpec stepping = job;
+  stepping.training.optimizer = named_optimizer("lomo");
+  CHECK(optimizer_warnings(stepping, Ddp{}).size() == 1);
+  CHECK(optimizer_warnings(stepping, Single{}).empty());
 }
 
 TEST_CASE("estimate/optimizer_rules: Muon takes whole matrices alone") {

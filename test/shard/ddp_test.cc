@@ -177,3 +177,14 @@ TEST_CASE("shard/ddp: a coalesced broadcast has two buffers in flight, and none 
   broadcast_coalesced(dry.ctx, tensors, {MeshAxis::dp_replicate, 2}, 400);
   CHECK(dry.recorder.take().empty());
 }
+
+// torch/csrc/distributed/c10d/reducer.cpp, finalize_bucket_dense; seen with LOMO, whose hooks take gradients.
+TEST_CASE("shard/ddp: gradients that are gone by the end of the backward pass are made anew") {
+  for (const bool view : {false, true}) {
+    SixLayers job;
+    job.wrap({.gradient_as_bucket_view = view});
+    for (const Tensor& weight : job.trained) register_hook(weight, [&job](Context&, Grads&) { job.zero_grad(); });
+    job.forward_backward();
+    for (const Tensor& weight : job.trained) CHECK(grad_of(weight).defined());
+  }
+}
