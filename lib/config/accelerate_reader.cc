@@ -36,8 +36,7 @@ constexpr std::array<std::string_view, 24> kAccelerateWithoutMemory{"compute_env
                                                                     "fp8_config",
                                                                     "fsdp_config",
                                                                     "deepspeed_config"};
-constexpr std::array<std::string_view, 3> kFsdpWithoutMemory{
-    "fsdp_transformer_layer_cls_to_wrap", "fsdp_sync_module_states", "transformer_layer_cls_to_wrap"};
+constexpr std::array<std::string_view, 1> kFsdpWithoutMemory{"fsdp_sync_module_states"};
 constexpr std::array<std::string_view, 2> kDeepspeedWithoutMemory{"deepspeed_multinode_launcher", "zero3_init_flag"};
 constexpr std::array<std::string_view, 5> kStrategies{"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
                                                       "HYBRID_SHARD_ZERO2"};
@@ -72,6 +71,12 @@ std::size_t wrap_policy(FsdpKeys& keys) {
   return keys.word("fsdp_auto_wrap_policy", kPolicies).value_or(kNoWrap);
 }
 
+/// A text with commas between.
+std::optional<std::vector<std::string>> wrapped_classes(FsdpKeys& keys) {
+  const auto words = keys.map().words_between_commas(keys.named("fsdp_transformer_layer_cls_to_wrap"));
+  return words && !words->empty() ? words : std::nullopt;
+}
+
 NamedPlan read_fsdp1(FsdpKeys& keys) {
   auto strategy = keys.word("fsdp_sharding_strategy", kStrategies);
   // Older files and accelerate's own environment say it under the key of FSDP2.
@@ -86,6 +91,8 @@ NamedPlan read_fsdp1(FsdpKeys& keys) {
   fsdp.backward_prefetch =
       static_cast<BackwardPrefetch>(keys.word("fsdp_backward_prefetch", kPrefetches).value_or(kNoPrefetch));
   fsdp.auto_wrap_policy = static_cast<WrapPolicy>(wrap_policy(keys));
+  const auto classes = wrapped_classes(keys);
+  if (fsdp.auto_wrap_policy == WrapPolicy::transformer_based_wrap) fsdp.transformer_cls_names_to_wrap = classes;
   if (const auto least = keys.map().integer(keys.named("fsdp_min_num_params"), {1, std::int64_t{1} << 62}))
     fsdp.min_num_params = *least;
   return plan;
@@ -128,6 +135,8 @@ std::optional<NamedPlan> read_fsdp2(FsdpKeys& keys, MapReader& mesh, LaunchFile&
                       "SIZE_BASED_WRAP under FSDP2 is not planned", "set TRANSFORMER_BASED_WRAP");
     return std::nullopt;
   }
+  const auto classes = wrapped_classes(keys);
+  if (policy == 0) fsdp.transformer_cls_names_to_wrap = classes;
   fsdp.auto_wrap_policy = policy == 0 ? Fsdp2Wrap::transformer_based_wrap : Fsdp2Wrap::no_wrap;
   return plan;
 }

@@ -7,16 +7,6 @@
 #include "config/hub_name.h"
 
 namespace qlp {
-namespace {
-
-std::string trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return std::string(text);
-}
-
-}  // namespace
-
 ForeignFile::ForeignFile(std::string_view tool, const TextNode& root, const ForeignContext& context, Findings& findings)
     : tool_(tool), root_(root), context_(context), map_(&root, {"", root.position}, findings), job_(root.position) {}
 
@@ -70,22 +60,11 @@ void ForeignFile::name_model(std::string_view key) {
 
 void ForeignFile::say_list(std::string_view key, std::string_view section, std::string_view ours,
                            const std::vector<std::string>& words) {
-  TextNode list;
-  list.kind = NodeKind::sequence, list.position = map_.place_of(key).position;
-  for (const std::string& word : words) list.items.push_back(scalar(word, list.position));
-  job_.set(section, ours, std::make_shared<TextNode>(std::move(list)));
+  job_.set(section, ours, list_of(words, map_.place_of(key).position));
 }
 
 void ForeignFile::copy_list(std::string_view key, std::string_view section, std::string_view ours) {
-  const auto text = map_.text(key);
-  if (!text) return;
-  std::vector<std::string> words;
-  for (std::string_view rest = *text; !rest.empty();) {
-    const auto end = std::min(rest.find(','), rest.size());
-    if (const auto word = trimmed(rest.substr(0, end)); !word.empty()) words.emplace_back(word);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  say_list(key, section, ours, words);
+  if (const auto words = map_.words_between_commas(key)) say_list(key, section, ours, *words);
 }
 
 std::string ForeignFile::planned_word(std::string_view key, std::string_view fallback,

@@ -43,6 +43,13 @@ NodePtr scalar(std::string text, const Position& at) {
   return std::make_shared<TextNode>(std::move(node));
 }
 
+NodePtr list_of(const std::vector<std::string>& texts, const Position& at) {
+  TextNode node;
+  node.kind = NodeKind::sequence, node.position = at;
+  for (const std::string& text : texts) node.items.push_back(scalar(text, at));
+  return std::make_shared<TextNode>(std::move(node));
+}
+
 NodePtr map_of(std::vector<Entry> entries, const Position& at) {
   TextNode node;
   node.kind = NodeKind::map, node.position = at, node.entries = std::move(entries);

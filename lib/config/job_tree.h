@@ -39,6 +39,7 @@ NodePtr laid_over(const TextNode& base, const TextNode& changes);
 NodePtr without_nulls(const TextNode& node);
 
 NodePtr scalar(std::string text, const Position& at);
+NodePtr list_of(const std::vector<std::string>& texts, const Position& at);
 NodePtr map_of(std::vector<Entry> entries, const Position& at);
 
 }  // namespace qlp

@@ -27,6 +27,8 @@ std::string text_of(const ReshardAfterForward& value) {
   return std::visit([](auto chosen) { return text_of(chosen); }, value);
 }
 
+std::string text_of(const std::vector<std::string>& value) { return yaml_list(value); }
+
 /// Writes "key: value" lines of one section.
 class Lines {
  public:

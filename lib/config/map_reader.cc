@@ -34,6 +34,12 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   return near ? "did you mean " + std::string(*near) + "?" : "";
 }
 
+std::string trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return std::string(text);
+}
+
 }  // namespace
 
 std::string join_path(std::string_view section, std::string_view key) {
@@ -224,6 +230,18 @@ std::optional<std::vector<std::string>> MapReader::word_or_words(std::string_vie
   if (!node || node->kind != NodeKind::scalar) return words(key);
   const auto word = text(key);
   return word ? std::optional{std::vector{*word}} : std::nullopt;
+}
+
+std::optional<std::vector<std::string>> MapReader::words_between_commas(std::string_view key) {
+  const auto list = text(key);
+  if (!list) return std::nullopt;
+  std::vector<std::string> words;
+  for (std::string_view rest = *list; !rest.empty();) {
+    const auto end = std::min(rest.find(','), rest.size());
+    if (auto word = trimmed(rest.substr(0, end)); !word.empty()) words.push_back(std::move(word));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return words;
 }
 
 std::optional<std::vector<std::int64_t>> MapReader::integers(std::string_view key, IntegerRange range) {

@@ -74,6 +74,8 @@ class MapReader {
   std::optional<std::vector<std::string>> words(std::string_view key);
   /// The same, of which one may stand alone.
   std::optional<std::vector<std::string>> word_or_words(std::string_view key);
+  /// A text of names with commas between.
+  std::optional<std::vector<std::string>> words_between_commas(std::string_view key);
   /// A list of distinct whole numbers, of which one may stand alone.
   std::optional<std::vector<std::int64_t>> integers(std::string_view key, IntegerRange range);
 

@@ -1,7 +1,9 @@
 #include "config/plan_options.h"
 
 #include <array>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "plan/plan_names.h"
 
@@ -20,10 +22,9 @@ inline constexpr std::array<NotSupported, 3> kNotPlanned<Ddp>{{
     {"broadcast_buffers", "it changes no memory: leave it out"},
 }};
 template <>
-inline constexpr std::array<NotSupported, 3> kNotPlanned<Fsdp1>{{
+inline constexpr std::array<NotSupported, 2> kNotPlanned<Fsdp1>{{
     {"activation_checkpointing", "training.gradient_checkpointing is what is planned"},
     {"ignored_modules", "every module is planned under FSDP"},
-    {"transformer_cls_names_to_wrap", "the class of the decoder layers is what is planned"},
 }};
 template <>
 inline constexpr std::array<NotSupported, 4> kNotPlanned<MixedPrecision>{{
@@ -106,6 +107,9 @@ struct OptionReader {
   template <NamedEnum E>
   void option(std::string_view key, E& value) const {
     value = map.choice_or(key, value);
+  }
+  void option(std::string_view key, std::vector<std::string>& value) const {
+    value = map.word_or_words(key).value_or(value);
   }
   void option(std::string_view key, DType& value) const { value = map.dtype_or(key, kComputeDTypes, value); }
   template <class T, class... Range>

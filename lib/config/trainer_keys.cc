@@ -80,9 +80,9 @@ constexpr auto kStrategies =
     std::to_array<std::string_view>({"full_shard", "shard_grad_op", "no_shard", "hybrid_shard", "hybrid_shard_zero2"});
 constexpr auto kPlans = std::to_array<std::string_view>(
     {"fsdp1-full-shard", "fsdp1-shard-grad-op", "fsdp1-no-shard", "fsdp1-hybrid-shard", "fsdp1-hybrid-shard-zero2"});
-constexpr auto kFsdpWithoutMemory = std::to_array<std::string_view>(
-    {"transformer_layer_cls_to_wrap", "sync_module_states", "state_dict_type", "final_state_dict_type", "xla",
-     "xla_fsdp_v2", "xla_fsdp_grad_ckpt", "fsdp_version", "mixed_precision_policy"});
+constexpr auto kFsdpWithoutMemory =
+    std::to_array<std::string_view>({"sync_module_states", "state_dict_type", "final_state_dict_type", "xla",
+                                     "xla_fsdp_v2", "xla_fsdp_grad_ckpt", "fsdp_version", "mixed_precision_policy"});
 
 std::string lowered(std::string text) {
   for (char& c : text)
@@ -134,6 +134,9 @@ class Options {
  public:
   explicit Options(Position at) : at_(std::move(at)) {}
   void add(std::string key, const std::string& value) { entries_.push_back({std::move(key), at_, scalar(value, at_)}); }
+  void list(std::string key, const std::vector<std::string>& words) {
+    entries_.push_back({std::move(key), at_, list_of(words, at_)});
+  }
   void flag(std::string key, bool value) { add(std::move(key), value ? "true" : "false"); }
   NodePtr plan(std::string name) { return map_of({{std::move(name), at_, map_of(std::move(entries_), at_)}}, at_); }
 
@@ -199,6 +202,11 @@ void read_fsdp(ForeignFile& file, const std::vector<std::string>& words, bool fs
   const auto policy = keys.text("auto_wrap_policy");
   const auto least = keys.integer("min_num_params", {0, std::int64_t{1} << 62}).value_or(0);
   const bool by_size = policy ? *policy == "size_based_wrap" : least > 0;
+  // Beside units by size, or none, the Trainer says it to nobody (training_args.py, __post_init__).
+  const auto classes = keys.word_or_words("transformer_layer_cls_to_wrap");
+  const bool by_class = !by_size && (policy ? *policy != "no_wrap" : second || is_among(words, "auto_wrap"));
+  const bool usual = classes && classes->size() == 1 && classes->front().ends_with("DecoderLayer");
+  if (classes && by_class && !usual) options.list("transformer_cls_names_to_wrap", *classes);
   std::string name;
   if (second) {
     if (by_size) keys.refuse("min_num_params", "not-supported", "wrapping by size under FSDP2 is not planned");

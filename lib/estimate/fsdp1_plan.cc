@@ -7,6 +7,7 @@
 
 #include "base/refusal.h"
 #include "estimate/model_options.h"
+#include "estimate/wrap_rules.h"
 #include "model/target_matching.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/loading.h"
@@ -201,6 +202,10 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
                                "FSDP1 that does not shard cannot offload its state dict: 'offload_to_cpu=True and "
                                "NO_SHARD is not supported yet'",
                                "training.save", "plan ddp, or leave save out"));
+  const bool by_class =
+      plan.auto_wrap_policy.value_or(WrapPolicy::transformer_based_wrap) == WrapPolicy::transformer_based_wrap;
+  check_wrapped_classes(job, plan.transformer_cls_names_to_wrap, by_class,
+                        key_path(plan, "transformer_cls_names_to_wrap"), refusals);
   if (job.adapter) check_adapter(job, plan, stack, refusals);
   if (job.adapter) check_mixed_units(job, plan, refusals);
   if (job.adapter) check_root(job, plan, refusals);
@@ -224,6 +229,7 @@ Result<Fsdp1Options> fsdp1_options(const JobSpec& job, const Fsdp1& plan, std::i
   options.outputs_to_fp32 = job.training.mixed_precision();
   options.wraps_trained_leaves = job.adapter && !plan.auto_wrap_policy;
   options.wrap_policy = plan.auto_wrap_policy.value_or(WrapPolicy::transformer_based_wrap);
+  options.wrapped = wrapped_kinds(job, plan.transformer_cls_names_to_wrap);
   options.min_num_params = plan.min_num_params;
   options.syncs_module_states = loading_under(job, plan) == Loading::rank0;
   options.keeps_zero_scalar = stack.fsdp1.keeps_zero_scalar();

@@ -6,6 +6,7 @@
 #include "base/refusal.h"
 #include "estimate/model_options.h"
 #include "estimate/sharded_load.h"
+#include "estimate/wrap_rules.h"
 #include "model/family_design.h"
 #include "model/target_matching.h"
 #include "plan/loading.h"
@@ -85,6 +86,22 @@ void check_policy(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusals) 
                                  ", and the next one, which does not cast its inputs, has weights in " +
                                  std::string(name_of(computed)),
                              "plans", "set cast_forward_inputs to true, or output_dtype to the dtype of the weights"));
+}
+
+void check_wrapping(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusals) {
+  const auto& classes = plan.transformer_cls_names_to_wrap;
+  check_wrapped_classes(job, classes, plan.auto_wrap_policy == Fsdp2Wrap::transformer_based_wrap, "plans", refusals);
+  const auto kinds = wrapped_kinds(job, classes);
+  const bool prefetches = plan.forward_prefetch > 0 || plan.backward_prefetch > 0;
+  if (classes && prefetches && std::ranges::find(kinds, ModuleKind::decoder_layer) == kinds.end())
+    refusals.push_back(refusal("fsdp2-prefetch-units", "it is decoder layers that are told to gather ahead", "plans",
+                               "leave forward_prefetch and backward_prefetch out, or name the class of the layers"));
+}
+
+/// Kinds of which each layer has one.
+std::vector<ModuleKind> units_by_policy(const JobSpec& job, const Fsdp2& plan) {
+  if (plan.auto_wrap_policy == Fsdp2Wrap::no_wrap) return {};
+  return wrapped_kinds(job, plan.transformer_cls_names_to_wrap);
 }
 
 /// Other than one and itself.
@@ -223,8 +240,8 @@ std::int64_t resharded_units(const JobSpec& job, const Fsdp2& plan) {
   const StackProfile stack(job.stack);
   const bool rest =
       stack.fsdp2.splits_root() ? !job.model.tie_word_embeddings : stack.fsdp2.behaviour().root_obeys_reshard;
-  const bool wraps = plan.auto_wrap_policy == Fsdp2Wrap::transformer_based_wrap;
-  return (wraps ? job.model.num_hidden_layers : 0) + (rest ? 1 : 0);
+  const auto of_layer = static_cast<std::int64_t>(units_by_policy(job, plan).size());
+  return of_layer * job.model.num_hidden_layers + (rest ? 1 : 0);
 }
 
 bool loads_state_dict(const JobSpec& job, const Fsdp2& plan) {
@@ -246,6 +263,7 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
   check_mesh(job, plan, refusals);
   check_loading(job, plan, stack, refusals);
   check_policy(job, plan, refusals);
+  check_wrapping(job, plan, refusals);
   check_stack(job, stack, refusals);
   check_liger(job, plan, stack, refusals);
   if (!refusals.empty()) return Unexpected{refusals};
@@ -261,7 +279,7 @@ Result<Fsdp2Setup> fsdp2_setup(const JobSpec& job, const Fsdp2& plan, std::int64
                    .behaviour = stack.fsdp2.behaviour()};
   setup.preparation = {.upcast = upcast_of(job, plan, stack),
                        .reshard_after_forward = plan.reshard_after_forward,
-                       .wraps_layers = plan.auto_wrap_policy == Fsdp2Wrap::transformer_based_wrap,
+                       .wrapped = units_by_policy(job, plan),
                        .ignored = plan.ignored_params,
                        .forward_prefetch = plan.forward_prefetch,
                        .backward_prefetch = plan.backward_prefetch,

@@ -26,8 +26,9 @@ void check_options(const Fsdp2& plan, Diagnostics& refusals) {
   if (std::holds_alternative<std::int64_t>(plan.reshard_after_forward))
     refuse("tp-fsdp2-reshard", "transformers' plans know layers that are resharded after the forward pass or kept",
            "reshard_after_forward: true or false");
-  if (plan.auto_wrap_policy != Fsdp2Wrap::transformer_based_wrap)
-    refuse("tp-fsdp2-wrap", "transformers' plans make every decoder layer a unit", "leave auto_wrap_policy out");
+  if (plan.auto_wrap_policy != Fsdp2Wrap::transformer_based_wrap || plan.transformer_cls_names_to_wrap)
+    refuse("tp-fsdp2-wrap", "transformers' plans make every decoder layer a unit",
+           "leave auto_wrap_policy and transformer_cls_names_to_wrap out");
   if (plan.ignored_params != Fsdp2Ignored::none || plan.casts_to_float32)
     refuse("tp-fsdp2-ignored", "beside tensor parallelism transformers cuts every parameter, in the dtype of the model",
            "the plan fsdp2");

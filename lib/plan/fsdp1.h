@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "plan/options.h"
 #include "shard/fsdp1_options.h"
@@ -38,6 +40,8 @@ struct Fsdp1 {
   bool limit_all_gathers = true;
   /// None: as the Trainer sets it up, PEFT's policy where there is an adapter, else transformer_based_wrap.
   std::optional<WrapPolicy> auto_wrap_policy;
+  /// Of transformer_based_wrap and of PEFT's policy. None: that of the decoder layers.
+  std::optional<std::vector<std::string>> transformer_cls_names_to_wrap;
   std::int64_t min_num_params = 100'000'000;  ///< of size_based_wrap
   /// Nothing given: as accelerate makes it of the Trainer's flag, or of the 4-bit storage.
   MixedPrecision mixed_precision_policy;
@@ -60,6 +64,7 @@ void visit_options(P& plan, Visitor&& visit) {
   visit.option("forward_prefetch", plan.forward_prefetch);
   visit.option("limit_all_gathers", plan.limit_all_gathers);
   visit.automatic("auto_wrap_policy", plan.auto_wrap_policy);
+  visit.automatic("transformer_cls_names_to_wrap", plan.transformer_cls_names_to_wrap);
   visit.option("min_num_params", plan.min_num_params, 1, std::numeric_limits<std::int64_t>::max());
   visit.section("mixed_precision_policy", plan.mixed_precision_policy);
 }

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "plan/options.h"
 #include "shard/fsdp2_options.h"
@@ -11,7 +13,7 @@ namespace qlp {
 
 /// auto_wrap_policy, in accelerate's words.
 enum class Fsdp2Wrap : std::uint8_t {
-  transformer_based_wrap,  ///< every decoder layer is a unit
+  transformer_based_wrap,  ///< every decoder layer is a unit, or the classes that are named
   no_wrap,                 ///< none is: all layers are gathered together
 };
 
@@ -40,6 +42,8 @@ struct Fsdp2 {
   std::int64_t dp_shard_size = 0;  ///< ranks over which a hybrid plan shards; 0: those of a node
   Fsdp2Ignored ignored_params = Fsdp2Ignored::none;
   Fsdp2Wrap auto_wrap_policy = Fsdp2Wrap::transformer_based_wrap;
+  /// Of transformer_based_wrap. None: that of the decoder layers.
+  std::optional<std::vector<std::string>> transformer_cls_names_to_wrap = {};
   std::int64_t forward_prefetch = 0;   ///< layers ahead (set_modules_to_forward_prefetch); 0: torch's own order
   std::int64_t backward_prefetch = 0;  ///< the same of the backward pass
   Fsdp2MixedPrecision mp_policy = {};
@@ -61,6 +65,7 @@ void visit_options(P& plan, Visitor&& visit) {
   else
     visit.option("ignored_params", plan.ignored_params);
   visit.option("auto_wrap_policy", plan.auto_wrap_policy);
+  visit.automatic("transformer_cls_names_to_wrap", plan.transformer_cls_names_to_wrap);
   visit.option("forward_prefetch", plan.forward_prefetch, 0, kMostPrefetched);
   visit.option("backward_prefetch", plan.backward_prefetch, 0, kMostPrefetched);
   visit.section("mp_policy", plan.mp_policy);

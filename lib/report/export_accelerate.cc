@@ -5,9 +5,9 @@
 
 #include "base/refusal.h"
 #include "base/rounding.h"
-#include "config/family_table.h"
 #include "estimate/fsdp2_plan.h"
 #include "estimate/phase_rules.h"
+#include "model/class_names.h"
 #include "plan/job_names.h"
 #include "plan/loading.h"
 #include "plan/plan_names.h"
@@ -23,10 +23,12 @@ std::string upper(std::string_view word) {
 
 std::string_view boolean(bool value) { return value ? "true" : "false"; }
 
-/// LlamaDecoderLayer of LlamaForCausalLM.
-std::string layer_class(Family family) {
-  const std::string_view architecture = row_of(family).architecture;
-  return std::string(architecture.substr(0, architecture.find("ForCausalLM"))) + "DecoderLayer";
+/// With commas between.
+std::string wrapped_classes(const JobSpec& job, const std::optional<std::vector<std::string>>& named) {
+  std::string out;
+  for (const std::string& name : named.value_or(std::vector{class_name(job.model.family, "DecoderLayer")}))
+    out += (out.empty() ? "" : ",") + name;
+  return out;
 }
 
 /// Gathers the lines of the file, and the options that cannot be in it.
@@ -97,7 +99,7 @@ class Writer {
     const WrapPolicy policy = fsdp.auto_wrap_policy.value_or(WrapPolicy::transformer_based_wrap);
     inner("fsdp_auto_wrap_policy", upper(name_of(policy)));
     if (policy == WrapPolicy::transformer_based_wrap)
-      inner("fsdp_transformer_layer_cls_to_wrap", layer_class(job_.model.family));
+      inner("fsdp_transformer_layer_cls_to_wrap", wrapped_classes(job_, fsdp.transformer_cls_names_to_wrap));
     if (policy == WrapPolicy::size_based_wrap) inner("fsdp_min_num_params", std::to_string(fsdp.min_num_params));
     inner("fsdp_offload_params", boolean(fsdp.cpu_offload));
   }
@@ -114,7 +116,7 @@ class Writer {
     inner("fsdp_reshard_after_forward", boolean(reshards == nullptr || *reshards));
     const bool wraps = fsdp.auto_wrap_policy == Fsdp2Wrap::transformer_based_wrap;
     inner("fsdp_auto_wrap_policy", wraps ? "TRANSFORMER_BASED_WRAP" : "NO_WRAP");
-    if (wraps) inner("fsdp_transformer_layer_cls_to_wrap", layer_class(job_.model.family));
+    if (wraps) inner("fsdp_transformer_layer_cls_to_wrap", wrapped_classes(job_, fsdp.transformer_cls_names_to_wrap));
     inner("fsdp_offload_params", boolean(fsdp.cpu_offload));
     const Mesh& mesh = job_.cluster.mesh;
     if (!fsdp.hybrid && mesh.cp == 1) return;

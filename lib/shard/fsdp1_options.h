@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/dtype.h"
 #include "memory/block.h"
+#include "nn/module.h"
 #include "tensor/work.h"
 
 namespace qlp {
@@ -37,9 +39,10 @@ struct Fsdp1Options {
   bool forward_prefetch = false;
   bool limit_all_gathers = true;
   WrapPolicy wrap_policy = WrapPolicy::transformer_based_wrap;
-  std::int64_t min_num_params = 100'000'000;  ///< elements that make a unit, by size
-  std::int64_t world_size = 1;                ///< ranks that share a flat parameter
-  std::int64_t rank = 0;                      ///< among them
+  std::vector<ModuleKind> wrapped{ModuleKind::decoder_layer};  ///< by transformer_based_wrap
+  std::int64_t min_num_params = 100'000'000;                   ///< elements that make a unit, by size
+  std::int64_t world_size = 1;                                 ///< ranks that share a flat parameter
+  std::int64_t rank = 0;                                       ///< among them
   std::int64_t replicas = 1;
   RankGroup group() const { return {shards ? MeshAxis::dp_shard : MeshAxis::dp_replicate, world_size}; }
   RankGroup replica_group() const { return {MeshAxis::dp_replicate, replicas, world_size}; }

@@ -32,7 +32,7 @@ WrappedModules modules_to_wrap(Module& root, const Fsdp1Options& options) {
   if (options.wrap_policy != WrapPolicy::transformer_based_wrap) return units;
   root.visit([&](Module& module) {
     const bool leaf = options.wraps_trained_leaves && is_trained_leaf(module);
-    if (module.kind() == ModuleKind::decoder_layer || leaf) units.insert(&module);
+    if (std::ranges::find(options.wrapped, module.kind()) != options.wrapped.end() || leaf) units.insert(&module);
   });
   return units;
 }

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "base/dtype.h"
+#include "nn/module.h"
 #include "tensor/work.h"
 
 namespace qlp {
@@ -93,7 +95,8 @@ struct Fsdp2Preparation {
   bool cut_at_load = false;
   Fsdp2Upcast upcast = Fsdp2Upcast::none;
   ReshardAfterForward reshard_after_forward = true;
-  bool wraps_layers = true;  ///< each decoder layer is a unit (auto_wrap_policy)
+  /// Modules of which each is a unit (auto_wrap_policy); none: all layers are gathered together.
+  std::vector<ModuleKind> wrapped{ModuleKind::decoder_layer};
   Fsdp2Ignored ignored = Fsdp2Ignored::none;
   /// Layers ahead that a layer starts to gather, by set_modules_to_forward_prefetch and .._backward_prefetch; 0:
   /// torch's own order.

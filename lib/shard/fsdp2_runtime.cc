@@ -188,8 +188,7 @@ Tensor Fsdp2Runtime::shard_units(Context& ctx, CausalLm& model) {
   const TokenDelta* const tokens = embedding && preparation_.splits_root ? embedding->tokens() : nullptr;
   Tensor asked_for;
   for (const Fsdp2Unit& unit : fsdp2_units(model, preparation_, fully_shard_.options().behaviour)) {
-    const bool of_layer = unit.modules.front()->kind() == ModuleKind::decoder_layer;
-    if (tokens && !of_layer && !asked_for.defined()) {
+    if (tokens && !is_wrapped(*unit.modules.front(), preparation_) && !asked_for.defined()) {
       const Scoped grad_mode(ctx.grad_enabled, true);
       const Scoped category(ctx.category, Category::workspace);
       asked_for = tokens->merged(ctx, embedding->original().tensor);

@@ -1,16 +1,30 @@
 #include "shard/fsdp2_units.h"
 
+#include <algorithm>
+
 #include "shard/state_dict.h"
 
 namespace qlp {
+namespace {
+
+/// Modules below others come before them (get_module_children_bottom_up).
+void add_wrapped(Module& module, const Fsdp2Preparation& preparation, std::vector<Fsdp2Unit>& units) {
+  for (Module* child : module.children()) add_wrapped(*child, preparation, units);
+  if (is_wrapped(module, preparation)) units.push_back({{&module}, preparation.reshard_after_forward});
+}
+
+}  // namespace
+
+bool is_wrapped(const Module& module, const Fsdp2Preparation& preparation) {
+  return std::ranges::find(preparation.wrapped, module.kind()) != preparation.wrapped.end();
+}
 
 std::vector<Fsdp2Unit> fsdp2_units(CausalLm& model, const Fsdp2Preparation& preparation,
                                    const Fsdp2Behaviour& behaviour) {
   const ReshardAfterForward& reshard = preparation.reshard_after_forward;
   CausalLmParts& parts = model.parts();
   std::vector<Fsdp2Unit> units;
-  if (preparation.wraps_layers)
-    for (const auto& layer : parts.layers) units.push_back({{layer.get()}, reshard});
+  for (const auto& layer : parts.layers) add_wrapped(*layer, preparation, units);
   if (!preparation.splits_root) {
     units.push_back({{&model}, behaviour.root_obeys_reshard ? reshard : ReshardAfterForward{false}});
     return units;

@@ -15,6 +15,9 @@ struct Fsdp2Unit {
   bool experts = false;  ///< on the mesh of expert parallelism
 };
 
+/// By the policy.
+bool is_wrapped(const Module& module, const Fsdp2Preparation& preparation);
+
 /// The root comes last.
 std::vector<Fsdp2Unit> fsdp2_units(CausalLm& model, const Fsdp2Preparation& preparation,
                                    const Fsdp2Behaviour& behaviour);

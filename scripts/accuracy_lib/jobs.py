@@ -108,9 +108,8 @@ def from_case(case, versions, shared):
     if strange:
         raise Unexpressed("launcher variables: " + ", ".join(strange))
     config = os.path.join(shared, c["config"])
-    wraps_other = c["layer"] and c["plan"].startswith("fsdp") and not is_decoder_layer(config, c["layer"])
-    if wraps_other:
-        raise Unexpressed(f"wrapped class {c['layer']}")
+    if c["layer"] and is_decoder_layer(config, c["layer"]):
+        c["layer"] = None
     memory_env, allocator = dict(c["alloc_env"]), None
     for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"):
         allocator = memory_env.pop(name, None) or allocator
@@ -185,6 +184,8 @@ def plan_of(c, versions):
         if name not in MESH_VARIABLES and name not in LAUNCH_VARIABLES:
             key, read = FSDP1_VARIABLES[name]
             options[key] = read(str(value))
+    if c["layer"] and c["plan"].startswith("fsdp"):
+        options["transformer_cls_names_to_wrap"] = c["layer"].split(",")
     if c["offload"]:
         options["cpu_offload"] = True
     return plan, options

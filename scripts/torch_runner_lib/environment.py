@@ -41,8 +41,10 @@ def flag(value):
     return "true" if value else "false"
 
 
-def common(version, wrap):
-    return {
+def common(version, wrap, options):
+    classes = options.get("transformer_cls_names_to_wrap", "auto")
+    named = {} if classes == "auto" else {"FSDP_TRANSFORMER_CLS_TO_WRAP": ",".join(classes)}
+    return named | {
         "ACCELERATE_USE_FSDP": "true",
         "FSDP_VERSION": version,
         "FSDP_AUTO_WRAP_POLICY": wrap.upper(),
@@ -53,7 +55,7 @@ def common(version, wrap):
 def fsdp1(options):
     policy = options["auto_wrap_policy"]
     strategy = options["sharding_strategy"].upper()
-    variables = common("1", "transformer_based_wrap" if policy == "auto" else policy)
+    variables = common("1", "transformer_based_wrap" if policy == "auto" else policy, options)
     variables |= {variable: flag(options[key]) for key, variable in FSDP1_OPTIONS.items()}
     return variables | {
         "FSDP_SHARDING_STRATEGY": strategy,
@@ -64,7 +66,7 @@ def fsdp1(options):
 
 
 def fsdp2(options, cluster):
-    variables = common("2", options["auto_wrap_policy"])
+    variables = common("2", options["auto_wrap_policy"], options)
     variables |= {
         "FSDP_RESHARD_AFTER_FORWARD": flag(options["reshard_after_forward"]),
         "FSDP_OFFLOAD_PARAMS": flag(options["cpu_offload"]),

@@ -42,7 +42,7 @@ class Fsdp1(Plan):
         super().__init__(name, loading)
         # In the launcher's variables (environment.py).
         options.told("sharding_strategy", "use_orig_params", "cpu_offload", "backward_prefetch", "forward_prefetch",
-                     "min_num_params")
+                     "transformer_cls_names_to_wrap", "min_num_params")
         self._limit = options.take("limit_all_gathers")
         self._policy_given = options.take("auto_wrap_policy") != "auto"
         policy = options.section("mixed_precision_policy")
@@ -71,7 +71,7 @@ class Fsdp1(Plan):
 class Fsdp2(Plan):
     def __init__(self, name, loading, options):
         super().__init__(name, loading)
-        options.told("hybrid", "dp_shard_size", "auto_wrap_policy")  # in the launcher's variables
+        options.told("hybrid", "dp_shard_size", "auto_wrap_policy", "transformer_cls_names_to_wrap")  # in the launcher's variables
         self._reshard = options.take("reshard_after_forward")
         self._ignored = options.take("ignored_params")
         self._forward, self._backward = options.take("forward_prefetch"), options.take("backward_prefetch")

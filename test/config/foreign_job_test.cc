@@ -124,6 +124,18 @@ TEST_CASE("config/foreign_job: axolotl's FSDP is the Trainer's, version 1 unless
   CHECK(second.loading == Loading::cpu);
 }
 
+TEST_CASE("config/foreign_job: the classes that the Trainer wraps, where they are not the decoder layers") {
+  const auto classes = [](const std::string& policy, const std::string& named) {
+    const JobSpec spec = job(kTrl + "bnb_4bit_quant_storage: bfloat16\nfsdp: full_shard" + policy +
+                                 "\nfsdp_config: {fsdp_version: 1, transformer_layer_cls_to_wrap: " + named + "}\n",
+                             on(2));
+    return std::get<Fsdp1>(spec.plans.front().plan).transformer_cls_names_to_wrap;
+  };
+  CHECK(classes(" auto_wrap", "[Qwen3MLP]") == std::vector<std::string>{"Qwen3MLP"});
+  CHECK_FALSE(classes(" auto_wrap", "[Qwen3DecoderLayer]"));
+  CHECK_FALSE(classes("", "[Qwen3MLP]"));
+}
+
 TEST_CASE("config/foreign_job: LLaMA-Factory stores in the dtype of its products, and checkpoints reentrantly") {
   const JobSpec spec = job(kLlamaFactory);
   CHECK(spec.model.name == "qwen3-4b");

@@ -58,6 +58,32 @@ TEST_CASE("config/launch_file: what accelerate config asks about FSDP1") {
   CHECK(file.state_dict_type == StateDictType::sharded);
 }
 
+TEST_CASE("config/launch_file: classes of units") {
+  const auto classes = [](const std::string& lines) {
+    const LaunchFile file = read("distributed_type: FSDP\nnum_processes: 8\nfsdp_config:\n" + lines);
+    if (const auto* fsdp1 = std::get_if<Fsdp1>(&file.plan.plan)) return fsdp1->transformer_cls_names_to_wrap;
+    return std::get<Fsdp2>(file.plan.plan).transformer_cls_names_to_wrap;
+  };
+  const std::string by_class = "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n";
+  const std::string named = "  fsdp_transformer_layer_cls_to_wrap: LlamaAttention, LlamaMLP\n";
+  const std::vector<std::string> both{"LlamaAttention", "LlamaMLP"};
+  for (const char* version : {"  fsdp_version: 1\n", "  fsdp_version: 2\n"}) {
+    CHECK(classes(version + by_class + named) == both);
+    CHECK_FALSE(classes(version + by_class));
+    CHECK_FALSE(classes(version + named));  // no policy asks for them
+  }
+}
+
+TEST_CASE("config/launch_file: the class of the decoder layers is what is wrapped anyway") {
+  JobSpec job;
+  LaunchFile file{.plan = *find_plan("fsdp2")};
+  auto& fsdp = std::get<Fsdp2>(file.plan.plan);
+  fsdp.transformer_cls_names_to_wrap = {"LlamaDecoderLayer"};
+  CHECK_FALSE(std::get<Fsdp2>(plan_for(file, job).plan).transformer_cls_names_to_wrap);
+  fsdp.transformer_cls_names_to_wrap = {"LlamaMLP"};
+  CHECK(std::get<Fsdp2>(plan_for(file, job).plan).transformer_cls_names_to_wrap);
+}
+
 TEST_CASE("config/launch_file: keys of fsdp_config may stand without their prefix") {
   const LaunchFile file = read(
       "distributed_type: FSDP\nnum_processes: 8\nfsdp_config: {version: 2, reshard_after_forward: false, "

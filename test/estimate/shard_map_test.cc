@@ -153,4 +153,14 @@ TEST_CASE("estimate/shard_map: units are the layers first and the root last") {
   CHECK(map_of(on_four(small_job(small_model(Family::llama))), "ddp").units.empty());
 }
 
+TEST_CASE("estimate/shard_map: units of other classes, those below others first") {
+  NamedPlan plan = *find_plan("fsdp2");
+  std::get<Fsdp2>(plan.plan).transformer_cls_names_to_wrap = {"LlamaDecoderLayer", "LlamaMLP"};
+  const auto map = shard_map(on_four(small_job(small_model(Family::llama))), plan);
+  REQUIRE(map);
+  CHECK(map->units[0].modules == std::vector<std::string>{"model.layers.0.mlp"});
+  CHECK(map->units[1].modules == std::vector<std::string>{"model.layers.0"});
+  CHECK(map->units[2].modules == std::vector<std::string>{"model.layers.1.mlp"});
+}
+
 }  // namespace qlp

@@ -38,6 +38,22 @@ TEST_CASE("report/export_accelerate: ranks that share a sequence are among those
     CHECK(text->find(line) != std::string::npos);
 }
 
+TEST_CASE("report/export_accelerate: the classes of units are those that are planned") {
+  const JobSpec job = sample_job();
+  const auto says = [&](const NamedPlan& plan, const std::string& classes) {
+    const auto text = accelerate_config(job, plan);
+    REQUIRE(text);
+    return text->find("fsdp_transformer_layer_cls_to_wrap: " + classes + "\n") != std::string::npos;
+  };
+  NamedPlan plan = *find_plan("fsdp2");
+  CHECK(says(plan, "LlamaDecoderLayer"));
+  std::get<Fsdp2>(plan.plan).transformer_cls_names_to_wrap = {"LlamaAttention", "LlamaMLP"};
+  CHECK(says(plan, "LlamaAttention,LlamaMLP"));
+  plan = *find_plan("fsdp1-full-shard");
+  std::get<Fsdp1>(plan.plan).transformer_cls_names_to_wrap = {"LlamaMLP"};
+  CHECK(says(plan, "LlamaMLP"));
+}
+
 TEST_CASE("report/export_accelerate: a checkpoint is saved as it is predicted") {
   JobSpec job = sample_job();
   const auto says = [&](const char* plan, const char* type) {

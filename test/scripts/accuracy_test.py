@@ -150,6 +150,11 @@ class Jobs(unittest.TestCase):
         size = {"FSDP_AUTO_WRAP_POLICY": "SIZE_BASED_WRAP", "FSDP_MIN_NUM_PARAMS": "5"}
         self.assertEqual(self.job(plan="fsdp2", world=2, env=size).sections["plans"], {"fsdp2": {"auto_wrap_policy": "size_based_wrap"}})
 
+    def test_another_class_than_the_layers_is_said(self):
+        for plan in ("fsdp1-full-shard", "fsdp2"):
+            self.assertEqual(self.job(plan=plan, world=2, layer="LlamaAttention,LlamaMLP").sections["plans"],
+                             {plan: {"transformer_cls_names_to_wrap": ["LlamaAttention", "LlamaMLP"]}})
+
     def test_the_launcher_says_how_weights_are_read_and_layers_repeated(self):
         efficient = {"FSDP_CPU_RAM_EFFICIENT_LOADING": "true", "FSDP_SYNC_MODULE_STATES": "true"}
         on_host = dict(plan="fsdp1-full-shard", world=2, loader="none")
@@ -170,7 +175,7 @@ class Jobs(unittest.TestCase):
 
     def test_unknown_things_are_not_guessed(self):
         for case in (dict(env={"FSDP_FORWARD_PREFETCH": "true"}), dict(adapter={"r": 8, "use_qalora": True}), dict(alloc_env={"X": "1"}),
-                     dict(plan="fsdp2", world=2, layer="NoSuchLayer"), dict(kbit=True), dict(config=None)):
+                     dict(kbit=True), dict(config=None)):
             with self.assertRaises(jobs.Unexpressed, msg=case):
                 self.job(**case)
 
