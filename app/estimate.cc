@@ -1,7 +1,5 @@
 #include "estimate/estimate.h"
 
-#include <algorithm>
-
 #include "app/commands.h"
 #include "app/job_input.h"
 #include "app/output.h"

@@ -1,7 +1,5 @@
 #include "app/log.h"
 
-#include <memory>
-
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 

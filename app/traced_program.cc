@@ -1,7 +1,6 @@
 #include "app/traced_program.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>

@@ -1,7 +1,6 @@
 #include "app/verify_torch.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "app/checkpoint_folder.h"
 #include "app/child_process.h"

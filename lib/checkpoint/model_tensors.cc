@@ -1,6 +1,5 @@
 #include "checkpoint/model_tensors.h"
 
-#include <array>
 #include <string_view>
 
 #include "model/build.h"

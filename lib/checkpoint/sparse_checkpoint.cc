@@ -1,7 +1,5 @@
 #include "checkpoint/sparse_checkpoint.h"
 
-#include <array>
-
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/model_config.h"

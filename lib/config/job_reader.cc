@@ -1,7 +1,6 @@
 #include "config/job_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 #include <utility>
 #include <variant>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +26,7 @@ struct ModelSection {
 };
 
 ModelSection read_model_section(const Section& section, const FileReader& files, Findings& findings);
+/// `load_dtype`: of the weights that are not quantized.
 std::optional<QuantizationSpec> read_quantization_section(const Section& section, DType load_dtype, Findings& findings);
 /// `family`: for PEFT's default targets; none where the model could not be read.
 /// A text instead of a map names a file of PEFT.

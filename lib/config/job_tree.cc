@@ -1,7 +1,6 @@
 #include "config/job_tree.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace qlp {

@@ -38,6 +38,7 @@ NodePtr laid_over(const TextNode& base, const TextNode& changes);
 /// The same without what is null, at any depth: a key without a value is not given.
 NodePtr without_nulls(const TextNode& node);
 
+/// A text, and a map of nodes, that stand at a place of the input which means them.
 NodePtr scalar(std::string text, const Position& at);
 NodePtr list_of(const std::vector<std::string>& texts, const Position& at);
 NodePtr map_of(std::vector<Entry> entries, const Position& at);

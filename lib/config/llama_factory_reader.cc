@@ -1,7 +1,6 @@
 #include "config/llama_factory_reader.h"
 
 #include <array>
-#include <cmath>
 #include <string>
 
 #include "base/text.h"

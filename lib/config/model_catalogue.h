@@ -18,6 +18,7 @@ std::span<const CatalogueModel> catalogue_models();
 /// None where no model has this name; capitals and the kind of separator do not count.
 const CatalogueModel* find_model(std::string_view name);
 
+/// Those of all of them, in order.
 std::vector<std::string_view> model_names();
 
 }  // namespace qlp

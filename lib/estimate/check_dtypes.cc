@@ -1,3 +1,4 @@
+#include "base/shape.h"
 #include "estimate/check_fixes.h"
 #include "estimate/check_rules.h"
 #include "estimate/fsdp2_plan.h"

@@ -1,3 +1,4 @@
+#include "base/shape.h"
 #include "estimate/check_fixes.h"
 #include "estimate/check_rules.h"
 #include "estimate/weight_list.h"
@@ -12,8 +13,6 @@ constexpr double kWorthSharding = 0.1;
 bool shards_anything(const ShardingPlan& plan) {
   return is_sharded(plan, {.trained = true}) || is_sharded(plan, {.trained = false});
 }
-
-using Weights = std::vector<ListedWeight>;
 
 template <class Counts>
 Bytes sum_of(const Weights& weights, Counts&& counts) {

@@ -1,9 +1,6 @@
 #include "estimate/closed_form.h"
 
-#include <algorithm>
 #include <optional>
-#include <utility>
-#include <vector>
 
 #include "base/overloaded.h"
 #include "base/rounding.h"

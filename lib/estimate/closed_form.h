@@ -13,7 +13,6 @@
 // - workspace: cuBLAS of the two threads that launch; the zero of FSDP1's clipping; the scale of a float16 loss
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 

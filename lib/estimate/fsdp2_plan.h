@@ -37,6 +37,8 @@ Fsdp2Upcast upcast_of(const JobSpec& job, const Fsdp2& plan, const StackProfile&
 /// Units that are resharded after the forward pass: the decoder layers; the embedding and the root by version.
 std::int64_t resharded_units(const JobSpec& job, const Fsdp2& plan);
 
+/// Rank 0 has read the weights, and the others get their parts from its state dict (accelerate fsdp_utils.py,
+/// fsdp2_load_full_state_dict).
 bool loads_state_dict(const JobSpec& job, const Fsdp2& plan);
 
 /// torch's Adagrad makes its sums for the parameters as they are before accelerate cuts them, under which it goes on to

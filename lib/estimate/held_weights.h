@@ -13,8 +13,6 @@
 
 namespace qlp {
 
-using Weights = std::vector<ListedWeight>;
-
 /// What a rank holds, and what its optimizer is given.
 struct Held {
   CategoryBytes sums{};

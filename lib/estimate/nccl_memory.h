@@ -27,6 +27,7 @@ struct CommunicatorMemory {
   std::string source;  ///< the terms of the sum, and where they are from
 };
 
+/// On one rank.
 CommunicatorMemory communicator_memory(const CommunicatorSpec& spec);
 
 /// The link of a catalogue GPU; of an unknown one what its chip is usually sold with.

@@ -6,6 +6,7 @@
 
 namespace qlp {
 
+/// Refusals; empty where the optimizer can step what the plan gives it.
 Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack);
 
 /// What runs, and may not be what was meant.

@@ -1,7 +1,5 @@
 #include "estimate/phase_rules.h"
 
-#include <string>
-
 #include "base/refusal.h"
 #include "estimate/fsdp2_plan.h"
 #include "estimate/model_options.h"

@@ -1,7 +1,6 @@
 #include "estimate/precision_rules.h"
 
 #include <algorithm>
-#include <utility>
 #include <variant>
 
 #include "base/refusal.h"

@@ -1,6 +1,5 @@
 #include "estimate/shard_map.h"
 
-#include <memory>
 #include <utility>
 
 #include "estimate/expert_rules.h"
@@ -163,7 +162,7 @@ class Mapper {
   const JobSpec& job_;
   const NamedPlan& plan_;
   const StackProfile& stack_;
-  std::vector<ListedWeight> weights_;
+  Weights weights_;
   std::int64_t persistent_;
   std::size_t next_ = 0;
   ShardMap map_;

@@ -1,13 +1,14 @@
 // What a plan does with each parameter of a model, and which modules are gathered together.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/enum_names.h"
 #include "base/result.h"
 #include "nn/parameter_role.h"
 #include "plan/job_spec.h"
@@ -20,10 +21,12 @@ enum class Placement : std::uint8_t {
   replicated,  ///< whole on every rank, kept alike by the runtime
 };
 
-constexpr std::string_view name_of(Placement placement) {
-  constexpr std::string_view kNames[] = {"sharded", "ignored", "replicated"};
-  return kNames[static_cast<std::size_t>(placement)];
-}
+template <>
+inline constexpr std::array<EnumName<Placement>, 3> kEnumNames<Placement>{{
+    {Placement::sharded, "sharded"},
+    {Placement::ignored, "ignored"},
+    {Placement::replicated, "replicated"},
+}};
 
 /// What one dimension of the mesh does with a parameter: each of its ranks has a part of `dim`, or where there is none
 /// the same.

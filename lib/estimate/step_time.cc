@@ -1,8 +1,6 @@
 #include "estimate/step_time.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 
 #include "estimate/communication.h"
 

@@ -1,6 +1,5 @@
 #include "estimate/weight_list.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -16,7 +15,7 @@ class Lister {
  public:
   Lister(const JobSpec& job, const LoadBehaviour& behaviour) : job_(job), model_(job.model), behaviour_(behaviour) {}
 
-  std::vector<ListedWeight> list() {
+  Weights list() {
     table("model.embed_tokens", true);
     for (std::int64_t layer = 0; layer < model_.num_hidden_layers; ++layer) decoder_layer(layer);
     norm("model.norm", model_.hidden_size);
@@ -318,13 +317,11 @@ class Lister {
   bool on_every_rank_ = false;  ///< what is listed is, where ranks share other layers
   std::int64_t layer_ = ListedWeight::kOutsideLayers;
   DType residual_ = float_dtype();  ///< of the residual stream, layer by layer
-  std::vector<ListedWeight> weights_;
+  Weights weights_;
 };
 
 }  // namespace
 
-std::vector<ListedWeight> list_weights(const JobSpec& job, const LoadBehaviour& behaviour) {
-  return Lister(job, behaviour).list();
-}
+Weights list_weights(const JobSpec& job, const LoadBehaviour& behaviour) { return Lister(job, behaviour).list(); }
 
 }  // namespace qlp

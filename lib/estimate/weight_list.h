@@ -49,8 +49,10 @@ struct ListedWeight {
   bool added() const { return kind == WeightKind::adapter || kind == WeightKind::saved_copy; }
 };
 
+using Weights = std::vector<ListedWeight>;
+
 /// In the order of named_parameters(); a tied head is not listed. Of layers that tensor parallelism shares, the part of
 /// one rank, with the elements of the whole. `behaviour`: StackProfile::load.
-std::vector<ListedWeight> list_weights(const JobSpec& job, const LoadBehaviour& behaviour);
+Weights list_weights(const JobSpec& job, const LoadBehaviour& behaviour);
 
 }  // namespace qlp

@@ -40,6 +40,7 @@ constexpr Loading loading_under(Loading chosen, const ShardingPlan& plan) {
   return loads_ram_efficiently(plan) || loads_in_parts(plan) ? Loading::rank0 : Loading::gpu;
 }
 
+/// The same of a job, whose mesh may have transformers cut the model while it loads it.
 inline Loading loading_under(const JobSpec& job, const ShardingPlan& plan) {
   if (job.loading == Loading::automatic && shards_at_load(job, plan)) return Loading::gpu;
   return loading_under(job.loading, plan);

@@ -17,6 +17,7 @@ inline constexpr std::string_view kSchemaVersion = "1.0";
 /// The fields that every report begins with: the version of the schema, and of the program.
 nlohmann::ordered_json opening_json(std::string_view tool_version);
 
+/// Of a ledger, of categories and of a peak: whole bytes in fields that end in _bytes.
 nlohmann::ordered_json figures_json(const LedgerFigures& figures);
 nlohmann::ordered_json categories_json(const CategoryBytes& categories);
 nlohmann::ordered_json peak_json(const PeakReport& peak);

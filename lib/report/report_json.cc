@@ -1,7 +1,5 @@
 #include "report/report_json.h"
 
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "estimate/ledger.h"

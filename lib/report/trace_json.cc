@@ -11,20 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view name_of(TraceOutcome outcome) {
-  switch (outcome) {
-    case TraceOutcome::ran:
-      return "ran";
-    case TraceOutcome::out_of_memory:
-      return "out_of_memory";
-    case TraceOutcome::failed:
-      return "failed";
-    case TraceOutcome::hung:
-      return "hung";
-  }
-  return "failed";
-}
-
 /// A value as JSON had it, or as text.
 Json value_json(const std::string& text) {
   Json value = Json::parse(text, nullptr, false);

@@ -1,6 +1,5 @@
 #include "shard/fsdp1_tree.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "autograd/engine.h"

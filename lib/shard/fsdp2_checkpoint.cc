@@ -1,7 +1,6 @@
 // What accelerate saves of an FSDP2 model for training to go on (accelerate/utils/fsdp_utils.py, save_fsdp_model and
 // save_fsdp_optimizer, 1.15; torch/distributed/checkpoint/state_dict.py and filesystem.py, 2.14).
 #include <unordered_map>
-#include <utility>
 
 #include "autograd/node.h"
 #include "shard/fsdp2_runtime.h"

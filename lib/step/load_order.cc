@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "nn/initial_values.h"

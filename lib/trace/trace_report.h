@@ -1,6 +1,7 @@
 // The answer to a traced program: what each of its ranks took of its device, and whether that fits. Plain values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "base/enum_names.h"
 #include "estimate/rank_ledger.h"
 #include "plan/job_spec.h"
 #include "trace/probe_record.h"
@@ -16,6 +18,13 @@ namespace qlp {
 
 /// How a traced program came to its end.
 enum class TraceOutcome : std::uint8_t { ran, out_of_memory, failed, hung };
+template <>
+inline constexpr std::array<EnumName<TraceOutcome>, 4> kEnumNames<TraceOutcome>{{
+    {TraceOutcome::ran, "ran"},
+    {TraceOutcome::out_of_memory, "out_of_memory"},
+    {TraceOutcome::failed, "failed"},
+    {TraceOutcome::hung, "hung"},
+}};
 
 /// One process on one device.
 struct TracedRank {

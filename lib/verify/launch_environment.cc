@@ -3,7 +3,6 @@
 #include <array>
 #include <charconv>
 #include <string_view>
-#include <vector>
 
 namespace qlp {
 namespace {

@@ -1,6 +1,5 @@
 #include "verify/run_board.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>

@@ -1,6 +1,5 @@
 // Every file of test/data/bad_jobs, with the errors that it must give: test/data/bad_jobs/expected.txt, a line for
 // each, "FILE:LINE:COLUMN CODE KEY_PATH" (a dash for no key path), in the order in which they are told.
-#include <algorithm>
 #include <fstream>
 #include <map>
 #include <sstream>

@@ -1,10 +1,7 @@
 // Adapters beside the embedding, and torch's Adagrad, on plans that cut parameters, as the real libraries ran them on a
 // null GPU: Mistral cut to two layers of 512, 64 tokens, four ranks, bf16, three steps; torch 2.8.0, transformers
 // 4.57.1, peft 0.18.0, accelerate 1.15.0, DeepSpeed 0.18.3; torch 2.14.1, transformers 5.24.0, peft 0.21.2.
-#include <cstdint>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,6 @@
 // Families as the real libraries ran them on a null GPU: torch 2.8.0, transformers 4.57.1, peft 0.18.0 and
 // torch 2.14.1, transformers 5.24.0, peft 0.21.2, both with bitsandbytes 0.50.2. Shapes of real models with few layers
 // and a vocabulary of 4096, three steps of adamw_torch; peaks of requested bytes from the first forward pass on.
-#include <algorithm>
 #include <cstdint>
 #include <string>
 

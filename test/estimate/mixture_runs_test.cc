@@ -2,7 +2,6 @@
 // torch 2.8.0, transformers 4.57.1, peft 0.18.0, whose routers were made to choose evenly; bitsandbytes 0.50.2. Three
 // layers of 8 experts, of which a token takes 4, and a vocabulary of 4096; three steps of adamw_torch (two on the older
 // stack); peaks of requested bytes from the first forward pass on.
-#include <algorithm>
 #include <cstdint>
 
 #include <doctest/doctest.h>

@@ -1,6 +1,5 @@
 #include "estimate/parallel_rules.h"
 
-#include <numeric>
 #include <string>
 #include <vector>
 

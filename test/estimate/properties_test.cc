@@ -1,9 +1,7 @@
 // What must hold for every job, whatever its figures are.
-#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
