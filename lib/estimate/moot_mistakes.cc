@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "plan/mistakes.h"
 
@@ -29,13 +30,14 @@ void leave_out_moot_mistakes(Report& report) {
   const std::string takes = report.job.adapter ? " takes" : " takes, as every parameter is trained";
   for (const std::string& name : moot) {
     std::erase_if(report.plans, [&](const PlanReport& plan) { return plan.plan.name == name; });
-    report.diagnostics.push_back(
-        {.severity = Severity::note,
-         .code = "mistake-changes-nothing",
-         .message = name + " is left out: it takes to the byte what " + std::string(find_mistake(name)->right) + takes,
-         .key_path = {},
-         .position = {},
-         .hint = {}});
+    std::string message = name;
+    message.append(" is left out: it takes to the byte what ").append(find_mistake(name)->right).append(takes);
+    report.diagnostics.push_back({.severity = Severity::note,
+                                  .code = "mistake-changes-nothing",
+                                  .message = std::move(message),
+                                  .key_path = {},
+                                  .position = {},
+                                  .hint = {}});
   }
 }
 

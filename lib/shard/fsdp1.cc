@@ -1,7 +1,6 @@
 #include "shard/fsdp1.h"
 
 #include <algorithm>
-#include <ranges>
 #include <unordered_map>
 
 #include "autograd/pointwise.h"
@@ -32,7 +31,7 @@ Diagnostics check_units_of_layers(Module& model, const WrappedModules& units, co
   });
   // The first layer is the last of the backward pass: nothing runs again after it.
   const auto frees_others = [&](Module* layer) { return trains_in_unit_above(*layer, units, options.use_orig_params); };
-  if (!std::ranges::any_of(layers | std::views::drop(1), frees_others)) return {};
+  if (layers.empty() || std::none_of(layers.begin() + 1, layers.end(), frees_others)) return {};
   return {refusal("fsdp1-reentrant-unit",
                   "several layers have weights in one FSDP1 unit, which checkpointing with reentrance frees after the "
                   "first of them: the others find a storage of size 0, or parts of weights",

@@ -67,7 +67,8 @@ void Fsdp2State::post_forward(Context& ctx, const std::vector<Tensor*>& outputs)
 
 Tensor Fsdp2State::cast_input(Context& ctx, Tensor input) const {
   const auto& [param_dtype, reduce_dtype, output_dtype, casts] = shared_.options.precision;
-  return casts && param_dtype && input.defined() && is_floating(input.dtype()) ? to(ctx, input, *param_dtype) : input;
+  return casts && param_dtype && input.defined() && is_floating(input.dtype()) ? to(ctx, input, *param_dtype)
+                                                                               : std::move(input);
 }
 
 void Fsdp2State::cast_outputs(Context& ctx, const std::vector<Tensor*>& outputs) {
