@@ -71,10 +71,11 @@ std::size_t wrap_policy(FsdpKeys& keys) {
   return keys.word("fsdp_auto_wrap_policy", kPolicies).value_or(kNoWrap);
 }
 
-/// A text with commas between.
+/// A text with commas between; null is as if it were not there.
 std::optional<std::vector<std::string>> wrapped_classes(FsdpKeys& keys) {
-  const auto words = keys.map().words_between_commas(keys.named("fsdp_transformer_layer_cls_to_wrap"));
-  return words && !words->empty() ? words : std::nullopt;
+  const auto key = keys.named("fsdp_transformer_layer_cls_to_wrap");
+  const TextNode* node = keys.map().take(key);
+  return node && node->kind != NodeKind::null ? keys.map().words_between_commas(key) : std::nullopt;
 }
 
 NamedPlan read_fsdp1(FsdpKeys& keys) {

@@ -12,6 +12,7 @@
 #include "config/model_catalogue.h"
 #include "config/yaml_parser.h"
 #include "memory/allocator_config.h"
+#include "model/class_names.h"
 #include "plan/catalogue.h"
 #include "plan/stack_profile.h"
 
@@ -149,6 +150,18 @@ void adopt_launch(const LaunchFile& launch, const Section& plans, JobSpec& job, 
                      "cluster.world_size is planned");
 }
 
+/// The class of the decoder layers by name is what no name at all means.
+void leave_usual_classes(JobSpec& job) {
+  const std::vector usual{class_name(job.model.family, "DecoderLayer")};
+  const auto leave = [&](std::optional<std::vector<std::string>>& classes) {
+    if (classes == usual) classes.reset();
+  };
+  for (NamedPlan& plan : job.plans) {
+    if (auto* fsdp1 = std::get_if<Fsdp1>(&plan.plan)) leave(fsdp1->transformer_cls_names_to_wrap);
+    if (auto* fsdp2 = std::get_if<Fsdp2>(&plan.plan)) leave(fsdp2->transformer_cls_names_to_wrap);
+  }
+}
+
 /// Sections that a job can do without.
 void note_absent(MapReader& map) {
   if (!map.has("quantization")) map.default_used("quantization", "none, the weights stay in model.dtype");
@@ -244,6 +257,7 @@ Result<JobDocument> read_job(std::string_view text, const std::string& file_name
   job.dtype = model.dtype;
   job.loading = model.loading;
   if (launch) adopt_launch(*launch, plans, job, findings);
+  leave_usual_classes(job);
   check_together(model, map, job, findings);
   map.finish();
 

@@ -7,7 +7,6 @@
 #include "config/deepspeed_reader.h"
 #include "config/named_file.h"
 #include "config/shard_map_reader.h"
-#include "model/class_names.h"
 
 namespace qlp {
 namespace {
@@ -44,17 +43,11 @@ std::optional<NamedPlan> read_deepspeed_file(const std::string& path, const KeyP
 
 NamedPlan plan_for(const LaunchFile& file, const JobSpec& job) {
   NamedPlan plan = file.plan;
-  const std::vector usual{class_name(job.model.family, "DecoderLayer")};
-  const auto leave_usual = [&](std::optional<std::vector<std::string>>& classes) {
-    if (classes == usual) classes.reset();
-  };
   if (auto* fsdp1 = std::get_if<Fsdp1>(&plan.plan)) {
     const bool as_usual = fsdp1->auto_wrap_policy == WrapPolicy::transformer_based_wrap;
     if (job.adapter || as_usual) fsdp1->auto_wrap_policy.reset();
-    leave_usual(fsdp1->transformer_cls_names_to_wrap);
   }
   auto* fsdp2 = std::get_if<Fsdp2>(&plan.plan);
-  if (fsdp2) leave_usual(fsdp2->transformer_cls_names_to_wrap);
   if (fsdp2 && job.quantization && !is_floating(job.quantization->quant_storage)) {
     fsdp2->ignored_params = Fsdp2Ignored::quantized;
     if (!fsdp2->hybrid) plan.name = "fsdp2-local-base";

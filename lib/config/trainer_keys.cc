@@ -76,6 +76,7 @@ constexpr auto kTrainerWithoutMemory = std::to_array<std::string_view>({"output_
                                                                         "restore_callback_states_from_checkpoint",
                                                                         "average_tokens_across_devices"});
 
+constexpr std::string_view kWrappedClasses = "transformer_layer_cls_to_wrap";
 constexpr auto kStrategies =
     std::to_array<std::string_view>({"full_shard", "shard_grad_op", "no_shard", "hybrid_shard", "hybrid_shard_zero2"});
 constexpr auto kPlans = std::to_array<std::string_view>(
@@ -116,12 +117,12 @@ bool is_among(const std::vector<std::string>& words, std::string_view word) {
 }
 
 /// fsdp_config with its keys in one spelling: without the prefix, booleans and words as texts in small letters
-/// (training_args.py reads them with str(x).lower()).
+/// (training_args.py reads them with str(x).lower()), but for the names of classes.
 NodePtr plain_config(const TextNode& config) {
   TextNode plain = config;
   for (Entry& entry : plain.entries) {
     if (entry.key.starts_with("fsdp_") && entry.key != "fsdp_version") entry.key.erase(0, 5);
-    if (entry.value->kind != NodeKind::scalar) continue;
+    if (entry.value->kind != NodeKind::scalar || entry.key == kWrappedClasses) continue;
     TextNode value = *entry.value;
     value.text = lowered(value.text), value.quoted = false;
     entry.value = std::make_shared<TextNode>(std::move(value));
@@ -184,6 +185,13 @@ NodePtr fsdp_config(ForeignFile& file, const TextNode* given, const KeyPlace& at
   return read ? plain_config(*read) : nullptr;
 }
 
+/// A list, or a text with commas between: the Trainer joins what it has by commas, where accelerate parts it again.
+std::optional<std::vector<std::string>> wrapped_classes(MapReader& keys) {
+  const auto* node = keys.take(kWrappedClasses);
+  if (!node || node->kind == NodeKind::null) return std::nullopt;
+  return node->kind == NodeKind::scalar ? keys.words_between_commas(kWrappedClasses) : keys.words(kWrappedClasses);
+}
+
 void read_fsdp(ForeignFile& file, const std::vector<std::string>& words, bool fsdp1) {
   const auto* given = file.map().take("fsdp_config");
   const auto at = file.map().place_of(given ? "fsdp_config" : "fsdp");
@@ -202,11 +210,13 @@ void read_fsdp(ForeignFile& file, const std::vector<std::string>& words, bool fs
   const auto policy = keys.text("auto_wrap_policy");
   const auto least = keys.integer("min_num_params", {0, std::int64_t{1} << 62}).value_or(0);
   const bool by_size = policy ? *policy == "size_based_wrap" : least > 0;
-  // Beside units by size, or none, the Trainer says it to nobody (training_args.py, __post_init__).
-  const auto classes = keys.word_or_words("transformer_layer_cls_to_wrap");
+  const auto classes = wrapped_classes(keys);
+  if (classes && least > 0)
+    keys.refuse("min_num_params", "bad-value",
+                "`min_num_params` and `transformer_layer_cls_to_wrap` are mutually exclusive", "leave one of them out");
+  // Where no policy asks for them the Trainer says them to nobody (training_args.py, __post_init__).
   const bool by_class = !by_size && (policy ? *policy != "no_wrap" : second || is_among(words, "auto_wrap"));
-  const bool usual = classes && classes->size() == 1 && classes->front().ends_with("DecoderLayer");
-  if (classes && by_class && !usual) options.list("transformer_cls_names_to_wrap", *classes);
+  if (classes && by_class) options.list("transformer_cls_names_to_wrap", *classes);
   std::string name;
   if (second) {
     if (by_size) keys.refuse("min_num_params", "not-supported", "wrapping by size under FSDP2 is not planned");

@@ -96,8 +96,7 @@ LigerBehaviour ModelStack::liger() const {
 }
 
 ModelBehaviour ModelStack::behaviour(Family family) const {
-  const bool kept_classes = family == Family::olmoe || family == Family::qwen2_moe;
-  const bool attention_classes = kept_classes ? transformers_ < Version{5, 0, 0} : !has_attention_functions();
+  const bool attention_classes = has_attention_classes(family);
   return {.fills_cache = fills_cache(transformers_),
           .copies_into_cache = transformers_ >= Version{4, 56, 0},
           .layers_return_tuples = transformers_ < Version{4, 53, 0},

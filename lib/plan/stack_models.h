@@ -22,6 +22,12 @@ class ModelStack {
   bool has_masking_utils() const { return transformers_ >= Version{4, 53, 0}; }
   /// AttentionInterface: one class of attention for all kernels. transformers 4.48, of most families.
   bool has_attention_functions() const { return transformers_ >= Version{4, 48, 0}; }
+  /// A class of attention for each kernel (LlamaSdpaAttention; eager's is LlamaAttention). In OLMoE and Qwen 2 MoE up
+  /// to 4.57 (modeling_olmoe.py, modeling_qwen2_moe.py), in all others before 4.48.
+  bool has_attention_classes(Family family) const {
+    const bool kept = family == Family::olmoe || family == Family::qwen2_moe;
+    return kept ? transformers_ < Version{5, 0, 0} : !has_attention_functions();
+  }
   /// Gemma 2 runs with sdpa; seen refused in 5.24 (modeling_utils.py, _check_and_adjust_attn_implementation), taken to
   /// hold for all of 5.
   bool gemma2_takes_sdpa() const { return transformers_ < Version{5, 0, 0}; }

@@ -110,6 +110,7 @@ TEST_CASE("config/foreign_job: axolotl's FSDP is the Trainer's, version 1 unless
   CHECK(fsdp1.cpu_offload);
   CHECK_FALSE(fsdp1.use_orig_params);
   CHECK(fsdp1.backward_prefetch == BackwardPrefetch::no_prefetch);
+  CHECK_FALSE(fsdp1.transformer_cls_names_to_wrap);
   CHECK(first.loading == Loading::automatic);
 
   const JobSpec second = job(kAxolotl +
@@ -132,8 +133,20 @@ TEST_CASE("config/foreign_job: the classes that the Trainer wraps, where they ar
     return std::get<Fsdp1>(spec.plans.front().plan).transformer_cls_names_to_wrap;
   };
   CHECK(classes(" auto_wrap", "[Qwen3MLP]") == std::vector<std::string>{"Qwen3MLP"});
-  CHECK_FALSE(classes(" auto_wrap", "[Qwen3DecoderLayer]"));
+  CHECK(classes(" auto_wrap", "'Qwen3Attention, Qwen3MLP'") == std::vector<std::string>{"Qwen3Attention", "Qwen3MLP"});
+  CHECK(classes(" auto_wrap", "[Qwen3DecoderLayer]") == std::vector<std::string>{"Qwen3DecoderLayer"});
+  CHECK_FALSE(classes(" auto_wrap", "MistralDecoderLayer"));
+  CHECK_FALSE(classes(" auto_wrap", "[MistralDecoderLayer]"));
+  CHECK_FALSE(classes(" auto_wrap", "null"));
   CHECK_FALSE(classes("", "[Qwen3MLP]"));
+}
+
+TEST_CASE("config/foreign_job: the Trainer wraps by classes or by size") {
+  const auto errors = errors_of(kTrl +
+                                    "fsdp: full_shard auto_wrap\nfsdp_config: {fsdp_version: 1, min_num_params: 100, "
+                                    "transformer_layer_cls_to_wrap: MistralMLP}\n",
+                                on(2));
+  CHECK(tells(errors, "bad-value", "mutually exclusive"));
 }
 
 TEST_CASE("config/foreign_job: LLaMA-Factory stores in the dtype of its products, and checkpoints reentrantly") {

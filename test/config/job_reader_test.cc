@@ -310,6 +310,16 @@ TEST_CASE("config/job_reader: what limits an adapter, and what is trained beside
   CHECK(code("layers_to_transform: [-1]") == "out-of-range");
 }
 
+TEST_CASE("config/job_reader: the class of the decoder layers is what is wrapped anyway") {
+  const auto classes = [](const std::string& named) {
+    const JobSpec spec = job(minimal("plans: {fsdp2: {transformer_cls_names_to_wrap: " + named + "}}\n"));
+    return std::get<Fsdp2>(spec.plans.front().plan).transformer_cls_names_to_wrap;
+  };
+  CHECK_FALSE(classes("LlamaDecoderLayer"));
+  CHECK(classes("[LlamaMLP]") == std::vector<std::string>{"LlamaMLP"});
+  CHECK(classes("[LlamaDecoderLayer, LlamaMLP]"));
+}
+
 TEST_CASE("config/job_reader: options of fsdp2 plans") {
   const auto plan = [](const std::string& text) {
     return std::get<Fsdp2>(job(minimal("plans: {" + text + "}\n")).plans.front().plan);

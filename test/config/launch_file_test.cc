@@ -71,17 +71,9 @@ TEST_CASE("config/launch_file: classes of units") {
     CHECK(classes(version + by_class + named) == both);
     CHECK_FALSE(classes(version + by_class));
     CHECK_FALSE(classes(version + named));  // no policy asks for them
+    CHECK_FALSE(classes(version + by_class + "  fsdp_transformer_layer_cls_to_wrap:\n"));
+    CHECK(classes(version + by_class + "  fsdp_transformer_layer_cls_to_wrap: ' , '\n") == std::vector<std::string>{});
   }
-}
-
-TEST_CASE("config/launch_file: the class of the decoder layers is what is wrapped anyway") {
-  JobSpec job;
-  LaunchFile file{.plan = *find_plan("fsdp2")};
-  auto& fsdp = std::get<Fsdp2>(file.plan.plan);
-  fsdp.transformer_cls_names_to_wrap = {"LlamaDecoderLayer"};
-  CHECK_FALSE(std::get<Fsdp2>(plan_for(file, job).plan).transformer_cls_names_to_wrap);
-  fsdp.transformer_cls_names_to_wrap = {"LlamaMLP"};
-  CHECK(std::get<Fsdp2>(plan_for(file, job).plan).transformer_cls_names_to_wrap);
 }
 
 TEST_CASE("config/launch_file: keys of fsdp_config may stand without their prefix") {

@@ -68,11 +68,21 @@ TEST_CASE("estimate/wrap_rules: names that cannot be units are refused") {
   CHECK(refused(job, Fsdp1{.transformer_cls_names_to_wrap = named("LlamaMLP")}).empty());
   CHECK(refused(job, Fsdp2{.transformer_cls_names_to_wrap = named("LlamaMLP")}).empty());
   CHECK(refused(job, Fsdp1{.transformer_cls_names_to_wrap = named("Linear")}) == "wrap-class");
+  CHECK(refused(job, Fsdp1{.transformer_cls_names_to_wrap = std::vector<std::string>{}}) == "wrap-class");
   CHECK(refused(job, Fsdp2{.transformer_cls_names_to_wrap = named("MistralMLP")}) == "wrap-class");
   CHECK(refused(job, Fsdp1{.auto_wrap_policy = WrapPolicy::no_wrap,
                            .transformer_cls_names_to_wrap = named("LlamaMLP")}) == "wrap-classes-unused");
   CHECK(refused(job, Fsdp2{.transformer_cls_names_to_wrap = named("LlamaMLP"), .forward_prefetch = 1}) ==
         "fsdp2-prefetch-units");
+}
+
+TEST_CASE("estimate/wrap_rules: before transformers 4.48 the class of attention has its kernel in its name") {
+  JobSpec job = small_job(small_model(Family::llama));
+  const Fsdp1 plan{.transformer_cls_names_to_wrap = std::vector<std::string>{"LlamaAttention"}};
+  job.stack.transformers = {4, 47, 0};
+  CHECK(refused(job, plan) == "wrap-class");
+  job.training.attention = Attention::eager;
+  CHECK(refused(job, plan).empty());
 }
 
 }  // namespace qlp
