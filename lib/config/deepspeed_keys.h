@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "config/map_reader.h"
+#include "plan/zero.h"
 
 namespace qlp {
 
@@ -66,21 +67,27 @@ inline constexpr std::array<std::string_view, 25> kFilledIn{
     "zero_optimization.offload_param.device",
     "zero_optimization.offload_param.nvme_path"};
 
-/// Of zero_optimization and other sections.
-inline constexpr std::array<std::string_view, 28> kZeroWithoutMemory{
-    "lower_precision_safe_modules",  // of torch_autocast
-    "lr",                            // of the optimizer, as the next five
-    "betas",
-    "eps",
-    "weight_decay",
-    "bias_correction",
-    "set_grad_none",
+/// In zero_optimization, and in each other section.
+template <class Options>
+inline constexpr std::array<std::string_view, 0> kWithoutMemory{};
+template <>
+inline constexpr std::array<std::string_view, 6> kWithoutMemory<ZeroOptimizerParams>{
+    "lr", "betas", "eps", "weight_decay", "bias_correction", "set_grad_none"};
+template <>
+inline constexpr std::array<std::string_view, 1> kWithoutMemory<ZeroTorchAutocast>{"lower_precision_safe_modules"};
+template <>
+inline constexpr std::array<std::string_view, 1> kWithoutMemory<ZeroBf16>{
+    "immediate_grad_update"};  // of DeepSpeed's BF16_Optimizer alone
+template <>
+inline constexpr std::array<std::string_view, 1> kWithoutMemory<ZeroFp16>{"auto_cast"};
+/// pipeline_read and pipeline_write are of NVMe alone.
+template <>
+inline constexpr std::array<std::string_view, 3> kWithoutMemory<ZeroOffloadOptimizer>{"fast_init", "pipeline_read",
+                                                                                      "pipeline_write"};
+template <>
+inline constexpr std::array<std::string_view, 16> kWithoutMemory<Zero>{
     "ignore_unused_parameters",
     "round_robin_gradients",
-    "auto_cast",
-    "fast_init",
-    "pipeline_read",   // of NVMe alone
-    "pipeline_write",  // of NVMe alone
     "load_from_fp32_weights",
     "elastic_checkpoint",
     "legacy_stage1",
@@ -94,7 +101,6 @@ inline constexpr std::array<std::string_view, 28> kZeroWithoutMemory{
     "allgather_bucket_size",
     "use_multi_rank_bucket_allreduce",
     "stage",
-    "immediate_grad_update",  // of DeepSpeed's BF16_Optimizer alone
     "leaf_module"};
 
 /// Stage 3's, which the others do not read.

@@ -4,8 +4,11 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <concepts>
 #include <initializer_list>
+#include <span>
 
+#include "base/text.h"
 #include "config/deepspeed_keys.h"
 #include "config/map_reader.h"
 #include "plan/catalogue.h"
@@ -15,6 +18,9 @@ namespace qlp {
 namespace {
 
 constexpr std::string_view kAuto = "auto";
+
+/// Optimizers of the file that are planned.
+constexpr std::array kOwnOptimizers{name_of(ZeroOptimizerType::adam), name_of(ZeroOptimizerType::adamw)};
 
 /// What transformers takes from the file, or refuses where the Trainer's own differs.
 constexpr std::array<std::string_view, 3> kOfTheJob{"train_batch_size", "train_micro_batch_size_per_gpu",
@@ -43,6 +49,14 @@ std::optional<ZeroDType> dtype_of(std::string_view key, const std::string& text)
   if (is({"torch.bfloat16", "bfloat16"})) return ZeroDType::bf16;
   if (is({"torch.float32", "float32", "float"})) return ZeroDType::fp32;
   return from_name<ZeroDType>(text);
+}
+
+/// What is auto and nobody knows is an error by check_auto already.
+void finish(MapReader& map, const TextNode& node, std::span<const std::string_view> does_not_matter,
+            std::span<const NotSupported> not_planned) {
+  for (const Entry& entry : node.entries)
+    if (is_auto(*entry.value)) map.take(entry.key);
+  map.finish_foreign(does_not_matter, not_planned);
 }
 
 /// Reads the options as DeepSpeed does: numbers may be written 5e8, absent ones stay as they are.
@@ -84,8 +98,10 @@ struct DeepspeedOptions {
     const std::string word = node->kind == NodeKind::scalar ? lower(node->text) : "";
     for (const NotSupported& other : kOptimizersNotPlanned)
       if (word == other.word) return of(key).refuse(key, "not-supported", std::string(other.reason));
-    const auto known = from_name<ZeroOptimizerType>(word);
-    value = known ? *known : of(key).template choice<ZeroOptimizerType>(key).value_or(value);
+    if (std::ranges::find(kOwnOptimizers, word) != kOwnOptimizers.end())
+      value = *from_name<ZeroOptimizerType>(word);
+    else
+      of(key).word(key, kOwnOptimizers);  // which says so
   }
   template <NamedEnum E>
   void option(std::string_view key, E& value) const {
@@ -112,14 +128,19 @@ struct DeepspeedOptions {
   template <class Options>
   void section(std::string_view key, Options& options) const {
     const TextNode* node = of(key).take(key);
-    if (!node || (node->kind == NodeKind::null && key.starts_with("offload_"))) return;
+    if (!node || is_auto(*node) || (node->kind == NodeKind::null && key.starts_with("offload_"))) return;
     MapReader inner(node, of(key).place_of(key), map.findings());
+    // transformers takes any such section for an optimizer that accelerate is to make.
+    if constexpr (std::same_as<Options, ZeroOwnOptimizer>) inner.require("type", join(kOwnOptimizers));
     visit_options(options, DeepspeedOptions{inner, inner});
-    inner.finish_foreign(kZeroWithoutMemory, kZeroNotPlanned);
+    finish(inner, *node, kWithoutMemory<Options>, kZeroNotPlanned);
   }
   template <class T>
   void named(std::string_view, const T&) const {}
 };
+
+/// Without which the file, or its section, is none.
+constexpr std::array<std::string_view, 2> kNeeded{"optimizer.type", "zero_optimization"};
 
 /// accelerate stops at every "auto" that neither it nor the Trainer fills in (utils/dataclasses.py,
 /// deepspeed_config_process).
@@ -129,7 +150,8 @@ void check_auto(const TextNode& map, const std::string& path, Findings& findings
     if (entry.value->kind == NodeKind::map) check_auto(*entry.value, key, findings);
     if (is_auto(*entry.value) && std::ranges::find(kFilledIn, key) == kFilledIn.end())
       findings.error("bad-value", {key, entry.value->position},
-                     "nobody fills this in where it is auto: accelerate asks to specify it", "leave it out");
+                     "nobody fills this in where it is auto: accelerate asks to specify it",
+                     std::ranges::find(kNeeded, key) == kNeeded.end() ? "leave it out" : "");
   }
 }
 
@@ -138,7 +160,9 @@ void check_auto(const TextNode& map, const std::string& path, Findings& findings
 std::optional<NamedPlan> read_deepspeed(const TextNode& root, const std::string& file, Findings& findings) {
   MapReader map(&root, {"", {file, root.position.line, root.position.column}}, findings);
   check_auto(root, "", findings);
-  MapReader zero(map.take("zero_optimization"), map.place_of("zero_optimization"), findings);
+  const TextNode* section = map.take("zero_optimization");
+  if (section && is_auto(*section)) return std::nullopt;
+  MapReader zero(section, map.place_of("zero_optimization"), findings);
   zero.require("stage", "1, 2 or 3");
   const TextNode* said = zero.take("stage");
   const auto stage = said && is_auto(*said) ? std::optional<std::int64_t>(2) : zero.integer("stage", {0, 3});
@@ -151,8 +175,8 @@ std::optional<NamedPlan> read_deepspeed(const TextNode& root, const std::string&
   if (*stage != 3)
     for (const std::string_view key : kStage3Keys) zero.take(key);
   visit_options(std::get<Zero>(plan.plan), DeepspeedOptions{map, zero});
-  zero.finish_foreign(kZeroWithoutMemory, kZeroNotPlanned);
-  map.finish_foreign(kDeepspeedSaidElsewhere, kDeepspeedNotPlanned);
+  finish(zero, *section, kWithoutMemory<Zero>, kZeroNotPlanned);
+  finish(map, root, kDeepspeedSaidElsewhere, kDeepspeedNotPlanned);
   for (const std::string_view key : kOfTheJob)
     if (const TextNode* node = find(root, key); node && !is_auto(*node))
       findings.warning("said-in-the-job", {std::string(key), node->position},

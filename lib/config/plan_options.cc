@@ -1,10 +1,13 @@
 #include "config/plan_options.h"
 
 #include <array>
+#include <concepts>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "base/text.h"
 #include "plan/plan_names.h"
 
 namespace qlp {
@@ -84,6 +87,20 @@ inline constexpr std::array<NotSupported, 1> kNotPlanned<ZeroFp16>{{
 constexpr std::string_view kAuto = "auto";
 constexpr std::array kComputeDTypes{DType::bfloat16, DType::float16, DType::float32};
 
+constexpr std::array kUnsaidWords{name_of(Unsaid::automatic), name_of(Unsaid::left_out)};
+
+/// Why this is no number, or no switch.
+template <class T>
+std::optional<std::string> mistake(const TextNode& node) {
+  const auto value = [&] {
+    if constexpr (std::same_as<T, bool>)
+      return boolean_of(node);
+    else
+      return number_of(node);
+  }();
+  return value ? std::nullopt : std::optional(value.error());
+}
+
 struct OptionReader {
   MapReader& map;
 
@@ -129,6 +146,12 @@ struct OptionReader {
     const TextNode* node = map.take(key);
     if (!node) return map.default_used(key, std::string(kAuto));
     const auto unsaid = node->kind == NodeKind::scalar ? from_name<Unsaid>(node->text) : std::nullopt;
+    if (!unsaid && node->kind == NodeKind::scalar)
+      if (const auto error = mistake<T>(*node)) {
+        const auto near = closest(node->text, kUnsaidWords);
+        return map.refuse(key, "wrong-type", *error + "; auto and none are words here, too",
+                          near ? "did you mean " + std::string(*near) + "?" : "");
+      }
     T given{};
     if (!unsaid) option(key, given, range...);
     value = unsaid ? Fillable<T>(*unsaid) : Fillable<T>(given);

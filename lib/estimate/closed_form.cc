@@ -137,7 +137,7 @@ void hold_first_sums(const JobSpec& job, const ShardingPlan& plan, const StackPr
   const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
   const auto* zero = std::get_if<Zero>(&plan);
   const bool cut_later = fsdp2 && keeps_first_sums(job, *fsdp2);
-  if (zero && zero->optimizer.type != ZeroOptimizerType::none) return;  // the Trainer makes none
+  if (zero && zero_has_own_optimizer(*zero)) return;  // the Trainer makes none
   const bool made_again = zero && zero_adagrad_start(*zero) == AdagradStart::unmoved;
   const bool sums_on_gpu = load_path(job, plan) == LoadPath::gpu;
   const bool upcast = cut_later && upcast_of(job, *fsdp2, stack) == Fsdp2Upcast::trained_parameters;

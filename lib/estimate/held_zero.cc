@@ -18,7 +18,7 @@ class FlatGroups {
       : job_(job), stack_(stack), dtype_(zero_module_dtype(job.training, plan)) {
     offloads_ = plan.offload_optimizer.device != OffloadDevice::none;
     master_ = zero_master_dtype(plan);
-    own_optimizer_ = plan.optimizer.type != ZeroOptimizerType::none;
+    own_optimizer_ = zero_has_own_optimizer(plan);
     kernel_flag_ = zero_has_kernel_flag(plan);
     shards_nothing_ = zero_takes_unfused_optimizer(job.training, plan);
   }
@@ -28,10 +28,10 @@ class FlatGroups {
     Weights groups[2];
     for (const ListedWeight& weight : weights) {
       const ListedWeight cast = as_cast(weight);
-      const bool first = own_optimizer_ || weight.has_weight_decay(stack_.trainer.norms_decay(job_.model.family));
+      const bool norms_decay = stack_.trainer.norms_decay(job_.model.family);
       if (weight.trained && shards_nothing_) add_whole(cast, held);
       if (weight.trained)
-        groups[first ? 0 : 1].push_back(cast);
+        groups[zero_group(own_optimizer_, weight.has_weight_decay(norms_decay))].push_back(cast);
       else
         of(held, category_of(weight)) += bytes_of(cast.stored(), dtype_in_use(job_, stack_.quant, cast));
     }
@@ -101,8 +101,8 @@ class Parts {
         of(held, category_of(weight)) +=
             bytes_of(part(weight) * options_.world_size / options_.secondary_ranks, weight.dtype);
       if (in_eight_bits(weight)) of(held, category_of(weight)) += bytes_of(weight.stored(), weight.dtype);
-      const bool first = options_.one_group || weight.has_weight_decay(options_.norms_decay);
-      if (weight.trained) groups[first ? 0 : 1].push_back(weight);
+      const std::size_t group = zero_group(options_.one_group, weight.has_weight_decay(options_.norms_decay));
+      if (weight.trained) groups[group].push_back(weight);
     }
     add_persistent(persistent_weights(weights, options_), held);
     const ListedWeight& first = groups[groups[0].empty() ? 1 : 0].front();

@@ -10,6 +10,7 @@
 #include "base/refusal.h"
 #include "estimate/fsdp2_plan.h"
 #include "estimate/weight_list.h"
+#include "estimate/zero_plan.h"
 #include "model/target_matching.h"
 #include "plan/loading.h"
 #include "tensor/svd.h"
@@ -147,7 +148,7 @@ void check_whole(const JobSpec& job, const ShardingPlan& plan, const StackProfil
   const auto refuse = [&](std::string code, std::string message, std::string hint) {
     refusals.push_back(refusal(std::move(code), std::move(message), std::string(kKey), std::move(hint)));
   };
-  const bool single = std::holds_alternative<Single>(plan), alone = job.cluster.mesh == Mesh{};
+  const bool single = std::holds_alternative<Single>(plan);
   const auto* galore = std::get_if<GaLore>(&job.training.optimizer.kind);
   if (galore || std::holds_alternative<Apollo>(job.training.optimizer.kind)) {
     const std::string& name = job.training.optimizer.name;
@@ -184,6 +185,13 @@ void check_whole(const JobSpec& job, const ShardingPlan& plan, const StackProfil
     }
     check_projected(job, plan, stack, refusals);
   }
+}
+
+/// Which steps in the backward pass.
+void check_lomo(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, Diagnostics& refusals) {
+  const auto refuse = [&](std::string code, std::string message, std::string hint) {
+    refusals.push_back(refusal(std::move(code), std::move(message), std::string(kKey), std::move(hint)));
+  };
   if (const auto* lomo = std::get_if<Lomo>(&job.training.optimizer.kind)) {
     const bool fsdp1 = std::holds_alternative<Fsdp1>(plan);
     if (std::holds_alternative<Zero>(plan))
@@ -191,7 +199,7 @@ void check_whole(const JobSpec& job, const ShardingPlan& plan, const StackProfil
              "accelerate gives the engine's backward pass LOMO's rate, and DeepSpeed takes none: 'got an unexpected "
              "keyword argument 'learning_rate''",
              "take adamw_torch, or plan single");
-    else if (!alone)
+    else if (job.cluster.mesh != Mesh{})
       refuse("lomo-sharded", "what LOMO does with layers that ranks share is not worked out",
              "take adamw_torch, or leave cluster.mesh out");
     else if (lomo->adaptive && std::holds_alternative<Fsdp2>(plan))
@@ -292,26 +300,32 @@ void check_muon(const JobSpec& job, const ShardingPlan& plan, const StackProfile
            "take adamw_torch, or plan ddp");
 }
 
-/// What came with later versions.
-void check_stack(const NamedOptimizer& optimizer, const StackProfile& stack, Diagnostics& refusals) {
-  const auto missing = [&](std::string code, std::string message) {
-    refusals.push_back(refusal(std::move(code), std::move(message), std::string(kKey), "take a newer stack"));
+/// Names that came with later versions: TrainingArguments knows them, or stops.
+void check_name(const NamedOptimizer& optimizer, const StackProfile& stack, Diagnostics& refusals) {
+  const auto missing = [&](std::string message) {
+    refusals.push_back(refusal("optimizer-not-in-stack", std::move(message), std::string(kKey), "take a newer stack"));
   };
-  const auto* bnb = std::get_if<Bitsandbytes>(&optimizer.kind);
-  if (bnb != nullptr && bnb->algorithm == Bitsandbytes::Algorithm::ademamix && !stack.optimizers.bnb_has_ademamix())
-    missing("bnb-ademamix", "bitsandbytes has AdEMAMix from 0.44 on");
   const auto* free = std::get_if<ScheduleFree>(&optimizer.kind);
   if (free != nullptr && free->base == ScheduleFree::Base::radam && !stack.optimizers.trainer_has_schedule_free_radam())
-    missing("optimizer-not-in-stack", "this transformers does not know schedule_free_radam");
+    missing("this transformers does not know schedule_free_radam");
   if (std::holds_alternative<Apollo>(optimizer.kind) && !stack.optimizers.trainer_has_apollo())
-    missing("optimizer-not-in-stack", "transformers knows APOLLO from 4.49 on");
+    missing("transformers knows APOLLO from 4.49 on");
   if (std::holds_alternative<StableAdamW>(optimizer.kind) && !stack.optimizers.trainer_has_stable_adamw())
-    missing("optimizer-not-in-stack", "transformers knows stable_adamw from 4.54 on");
+    missing("transformers knows stable_adamw from 4.54 on");
+}
+
+void check_ademamix(const NamedOptimizer& optimizer, const StackProfile& stack, Diagnostics& refusals) {
+  const auto* bnb = std::get_if<Bitsandbytes>(&optimizer.kind);
+  if (bnb != nullptr && bnb->algorithm == Bitsandbytes::Algorithm::ademamix && !stack.optimizers.bnb_has_ademamix())
+    refusals.push_back(
+        refusal("bnb-ademamix", "bitsandbytes has AdEMAMix from 0.44 on", std::string(kKey), "take a newer stack"));
 }
 
 }  // namespace
 
-Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack) {
+Diagnostics check_optimizer(const JobSpec& named, const ShardingPlan& plan, const StackProfile& stack) {
+  const auto* zero = std::get_if<Zero>(&plan);
+  const JobSpec job = zero ? zero_job(named, *zero) : named;
   Diagnostics refusals;
   const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
   const bool shards = fsdp2 && fsdp2->ignored_params != Fsdp2Ignored::adapter;
@@ -325,11 +339,13 @@ Diagnostics check_optimizer(const JobSpec& job, const ShardingPlan& plan, const 
   }
   if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
     check_tried(job.training.optimizer, refusals);
-  if (std::holds_alternative<Zero>(plan)) check_under_zero(job.training.optimizer, refusals);
+  if (zero) check_under_zero(job.training.optimizer, refusals);
   check_whole(job, plan, stack, refusals);
+  check_lomo(named, plan, stack, refusals);
   check_gradients(job, plan, stack, refusals);
   check_muon(job, plan, stack, refusals);
-  check_stack(job.training.optimizer, stack, refusals);
+  check_ademamix(job.training.optimizer, stack, refusals);
+  check_name(named.training.optimizer, stack, refusals);
   return refusals;
 }
 

@@ -7,6 +7,7 @@
 
 #include "estimate/fsdp2_plan.h"
 #include "estimate/parallel_rules.h"
+#include "estimate/zero_plan.h"
 #include "plan/fsdp1_setup.h"
 #include "plan/gpu_catalogue.h"
 #include "plan/stack_profile.h"
@@ -165,7 +166,8 @@ std::vector<OutsideTerm> device_terms(const ClusterSpec& cluster) {
 
 std::vector<OutsideTerm> outside_terms(const JobSpec& job, const NamedPlan& plan) {
   std::vector<OutsideTerm> terms = device_terms(job.cluster);
-  if (std::holds_alternative<GaLore>(job.training.optimizer.kind))
+  const auto* zero = std::get_if<Zero>(&plan.plan);
+  if (std::holds_alternative<GaLore>(job.training.optimizer.kind) && !(zero && zero_has_own_optimizer(*zero)))
     terms.push_back(cusolver_handle(job.cluster.gpu, StackProfile(job.stack).optimizers.behaviour().cusolver));
   if (std::holds_alternative<Single>(plan.plan) && ranks_of(job, plan) == 1) return terms;
   OutsideTerm nccl{.name = "nccl", .measured = job.cluster.machine.has_value()};

@@ -98,6 +98,8 @@ void adjust_to_plan(TrainerOptions& options, const JobSpec& job, const ShardingP
     // DeepSpeed's engine casts the module instead, and scales the loss by a Python number.
     options.autocast = options.outputs_to_fp32 = options.scales_loss = false;
     options.optimizer = zero_optimizer_kind(options.optimizer, *zero);
+    options.groups.one_group = zero_has_own_optimizer(*zero);
+    if (options.groups.one_group) options.groups.optim_targets.reset();
     options.keeps_first_sums =
         std::holds_alternative<Adagrad>(options.optimizer) && options.adagrad_start == AdagradStart::unmoved;
   }

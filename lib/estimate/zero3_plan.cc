@@ -172,7 +172,7 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
   options.loss_scale = zero_loss_scale(job.training, plan);
   options.gradient_clipping = zero_gradient_clipping(job.training, plan);
   options.norms_decay = stack.trainer.norms_decay(job.model.family);
-  options.one_group = plan.optimizer.type != ZeroOptimizerType::none;
+  options.one_group = zero_has_own_optimizer(plan);
   options.has_kernel_flag = zero_has_kernel_flag(plan);
   options.outer_modules = job.adapter ? 2 : 1;
   // original_inv_freq is an attribute; in transformers 5 a buffer, too, which is cast (modeling_llama.py)

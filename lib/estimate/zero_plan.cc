@@ -109,8 +109,7 @@ void check_scaling(const Zero& plan, Diagnostics& refusals) {
 
 /// initialize_optimizer_states (deepspeed/runtime/zero/stage_1_and_2.py, 0.18.3); DeepSpeedCPUAdagrad is none.
 void check_adagrad(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
-  const bool made_again =
-      zero_adagrad_start(plan) == AdagradStart::unmoved && plan.optimizer.type == ZeroOptimizerType::none;
+  const bool made_again = zero_adagrad_start(plan) == AdagradStart::unmoved;
   if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || !made_again) return;
   const StackProfile stack(job.stack);
   std::set<bool> groups;
@@ -123,19 +122,25 @@ void check_adagrad(const JobSpec& job, const Zero& plan, Diagnostics& refusals) 
                              "training.optimizer", "take adamw_torch"));
 }
 
-/// deepspeed_optim_sched (transformers integrations/deepspeed.py)
+/// deepspeed_optim_sched (transformers integrations/deepspeed.py); _configure_basic_optimizer (engine.py).
 void check_own_optimizer(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
-  if (plan.optimizer.type == ZeroOptimizerType::none) return;
+  if (!zero_has_own_optimizer(plan)) return;
   if (std::holds_alternative<Adafactor>(job.training.optimizer.kind))
     refusals.push_back(refusal("zero-two-optimizers",
                                "--adafactor was passed, but also found `optimizer` configured in the DeepSpeed config. "
                                "Only one optimizer can be configured.",
                                path_of(plan, "optimizer"), "leave it out, or take adamw_torch"));
+  const bool decays_gradients = plan.optimizer.type == ZeroOptimizerType::adam && !plan.optimizer.params.adam_w_mode;
+  if (decays_gradients && plan.optimizer.params.torch_adam && job.training.weight_decay != 0)
+    refusals.push_back(refusal("zero-torch-adam-decay",
+                               "without adam_w_mode this is torch's Adam, which adds weight decay to copies of the "
+                               "gradients: what they take is not worked out",
+                               path_of(plan, "optimizer.params.adam_w_mode"),
+                               "leave adam_w_mode out, or set training.weight_decay to 0"));
 }
 
 void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
-  const OptimizerKind kind =
-      plan.optimizer.type == ZeroOptimizerType::none ? job.training.optimizer.kind : AdamW{};  // else of the file
+  const OptimizerKind& kind = job.training.optimizer.kind;
   const auto* bnb = std::get_if<Bitsandbytes>(&kind);
   const bool lion = bnb && bnb->algorithm == Bitsandbytes::Algorithm::lion && bnb->optim_bits == 32;
   if (lion && plan.offload_optimizer.device != OffloadDevice::none && plan.zero_force_ds_cpu_optimizer)
@@ -202,14 +207,23 @@ bool zero_takes_unfused_optimizer(const TrainingSpec& training, const Zero& plan
          zero_module_dtype(training, plan) == DType::bfloat16 && plan.offload_optimizer.device == OffloadDevice::none;
 }
 
+bool zero_has_own_optimizer(const Zero& plan) { return plan.optimizer.type != ZeroOptimizerType::none; }
+
+JobSpec zero_job(JobSpec job, const Zero& plan) {
+  if (!zero_has_own_optimizer(plan)) return job;
+  job.training.optimizer = named_optimizer("adamw_torch");
+  job.training.optim_targets.reset();
+  return job;
+}
+
 bool zero_has_kernel_flag(const Zero& plan) {
-  return plan.optimizer.type != ZeroOptimizerType::none && !plan.optimizer.params.torch_adam &&
+  return zero_has_own_optimizer(plan) && !plan.optimizer.params.torch_adam &&
          plan.offload_optimizer.device == OffloadDevice::none;
 }
 
 OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan) {
   const bool offloads = plan.offload_optimizer.device != OffloadDevice::none;
-  if (plan.optimizer.type != ZeroOptimizerType::none) {
+  if (zero_has_own_optimizer(plan)) {
     if (plan.optimizer.params.torch_adam) return AdamW{offloads ? AdamW::Loop::forloop : AdamW::Loop::foreach};
     return AdamW{offloads ? AdamW::Loop::fused : AdamW::Loop::deepspeed};
   }
@@ -239,8 +253,9 @@ Diagnostics check_zero(const JobSpec& job, const Zero& plan) {
   check_autocast(job.training, plan, refusals);
   check_scaling(plan, refusals);
   check_own_optimizer(job, plan, refusals);
-  check_adagrad(job, plan, refusals);
-  check_offload(job, plan, refusals);
+  const JobSpec trained = zero_job(job, plan);
+  check_adagrad(trained, plan, refusals);
+  check_offload(trained, plan, refusals);
   if (plan.stage < 3 && plan.allgather_bucket_size % 2 != 0)
     refusals.push_back(refusal("zero-allgather-bucket",
                                "allgather_bucket_size must be a multiple of nccl_start_alignment_factor, 2", "plans",
@@ -262,18 +277,22 @@ std::optional<Diagnostic> warn_of_cast(const JobSpec& job, const Zero& zero) {
                  "quantization.quant_storage", "set quant_storage to " + std::string(name_of(*dtype)) + " or uint8");
 }
 
+std::optional<Diagnostic> warn_of_no_shards(const JobSpec& job, const Zero& zero) {
+  if (!zero_takes_unfused_optimizer(job.training, zero)) return std::nullopt;
+  return refusal("zero1-shards-nothing",
+                 "to add gradients of bfloat16 up in float32, DeepSpeed 0.18 takes its FP16_UnfusedOptimizer in the "
+                 "place of ZeRO-1's, which shards nothing",
+                 path_of(zero, "data_types.grad_accum_dtype"), "leave it out, or plan zero2");
+}
+
 /// Gradients that are added up in another dtype than the model's: what is reduced are copies of them
 /// (stage_1_and_2.py, get_gradient_for_reduction, copy_grads_in_partition, 0.18.3).
 std::optional<Diagnostic> warn_of_own_gradients(const JobSpec& job, const Zero& zero) {
+  if (zero.stage != 1 || zero_takes_unfused_optimizer(job.training, zero)) return std::nullopt;
   const auto module = zero_module_dtype(job.training, zero);
   const DType trained = module.value_or(job.adapter ? adapter_dtype(job) : job.dtype);
   const DType added_up = zero_dtype(zero.data_types.grad_accum_dtype).value_or(module.value_or(DType::float32));
-  if (zero_takes_unfused_optimizer(job.training, zero))
-    return refusal("zero1-shards-nothing",
-                   "to add gradients of bfloat16 up in float32, DeepSpeed 0.18 takes its FP16_UnfusedOptimizer in the "
-                   "place of ZeRO-1's, which shards nothing",
-                   path_of(zero, "data_types.grad_accum_dtype"), "leave it out, or plan zero2");
-  if (zero.stage != 1 || trained == added_up || job.cluster.world_size == 1) return std::nullopt;
+  if (trained == added_up || job.cluster.world_size == 1) return std::nullopt;
   return refusal("zero1-own-gradients",
                  "DeepSpeed adds gradients of " + std::string(name_of(trained)) + " up in " +
                      std::string(name_of(added_up)) +
@@ -296,7 +315,8 @@ Diagnostics zero_warnings(const JobSpec& job, const ShardingPlan& plan) {
   Diagnostics warnings;
   const auto* zero = std::get_if<Zero>(&plan);
   if (zero == nullptr) return warnings;
-  for (auto& found : {warn_of_cast(job, *zero), warn_of_own_gradients(job, *zero), warn_of_no_clipping(job, *zero)})
+  for (auto& found : {warn_of_cast(job, *zero), warn_of_no_shards(job, *zero), warn_of_own_gradients(job, *zero),
+                      warn_of_no_clipping(job, *zero)})
     if (found) warnings.push_back(*found), warnings.back().severity = Severity::warning;
   return warnings;
 }
@@ -317,7 +337,7 @@ Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int6
                             (options.module_dtype == DType::bfloat16 && plan.bf16.check_grad_overflow);
   options.loss_scale = zero_loss_scale(job.training, plan);
   options.norms_decay = stack.trainer.norms_decay(job.model.family);
-  options.one_group = plan.optimizer.type != ZeroOptimizerType::none;
+  options.one_group = zero_has_own_optimizer(plan);
   options.has_kernel_flag = zero_has_kernel_flag(plan);
   options.reduce_bucket_size = zero_reduce_bucket_size(job.model, plan);
   options.reduce_scatter = plan.reduce_scatter;

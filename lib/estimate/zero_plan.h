@@ -25,6 +25,13 @@ double zero_gradient_clipping(const TrainingSpec& training, const Zero& plan);
 /// reduce_bucket_size, where "auto" follows the model (transformers integrations/deepspeed.py).
 std::int64_t zero_reduce_bucket_size(const ModelSpec& model, const Zero& plan);
 
+/// Whether DeepSpeed's file has an optimizer of its own.
+bool zero_has_own_optimizer(const Zero& plan);
+
+/// The job as its optimizer is judged: the Trainer makes none where DeepSpeed's file has one, which is an AdamW of all
+/// parameters alike (transformers integrations/deepspeed.py, deepspeed_optim_sched).
+JobSpec zero_job(JobSpec job, const Zero& plan);
+
 /// The optimizer of DeepSpeed's file trains in the place of the Trainer's: FusedAdam, on the host DeepSpeedCPUAdam, or
 /// torch's (engine.py, _configure_basic_optimizer). Otherwise, with offload accelerate puts DeepSpeedCPUAdam in the
 /// place of most (utils/deepspeed.py, map_pytorch_optim_to_deepspeed), which keeps what torch's fused AdamW does, and

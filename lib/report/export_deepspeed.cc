@@ -1,5 +1,7 @@
 #include "report/export_deepspeed.h"
 
+#include <array>
+#include <concepts>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -17,6 +19,10 @@ using Json = nlohmann::ordered_json;
 constexpr bool is_filled_in(std::string_view option) {
   return option != "communication_data_type" && option != "grad_accum_dtype" && option != "dtype";
 }
+
+/// Of the optimizer's own, which transformers fills in only where they stand there (HfTrainerDeepSpeedConfig,
+/// trainer_config_process).
+constexpr std::array<const char*, 4> kOptimizerFilledIn{"lr", "betas", "eps", "weight_decay"};
 
 struct DeepspeedWriter {
   Json& root;
@@ -53,6 +59,8 @@ struct DeepspeedWriter {
     if constexpr (std::same_as<Options, ZeroOwnOptimizer>)
       if (options.type == ZeroOptimizerType::none) return;
     Json inner = Json::object();
+    if constexpr (std::same_as<Options, ZeroOptimizerParams>)
+      for (const char* filled_in : kOptimizerFilledIn) inner[filled_in] = "auto";
     visit_options(options, DeepspeedWriter{inner, inner});
     of(key)[std::string(key)] = std::move(inner);
   }

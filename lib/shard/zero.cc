@@ -13,7 +13,7 @@ std::vector<std::vector<Parameter*>> groups_of(CausalLm& model, const ZeroOption
   std::vector<std::vector<Parameter*>> groups(2);
   for (Parameter* parameter : model.parameters())
     if (parameter->trainable)
-      groups[options.one_group || has_weight_decay(*parameter, options.norms_decay) ? 0 : 1].push_back(parameter);
+      groups[zero_group(options.one_group, has_weight_decay(*parameter, options.norms_decay))].push_back(parameter);
   std::erase_if(groups, [](const auto& group) { return group.empty(); });
   return groups;
 }

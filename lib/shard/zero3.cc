@@ -52,8 +52,8 @@ void Zero3Runtime::prepare(Context& ctx, CausalLm& model) {
   for (Parameter* parameter : model.parameters()) {
     if (!of_parameter_.contains(parameter)) cut(ctx, *parameter);
     all.push_back(of_parameter_.at(parameter));
-    const bool first = options_.one_group || has_weight_decay(*parameter, options_.norms_decay);
-    if (parameter->trainable) groups[first ? 0 : 1].push_back(all.back());
+    const std::size_t group = zero_group(options_.one_group, has_weight_decay(*parameter, options_.norms_decay));
+    if (parameter->trainable) groups[group].push_back(all.back());
   }
   std::erase_if(groups, [](const auto& group) { return group.empty(); });
   coordinator_ = std::make_unique<Zero3Coordinator>(model, all, options_);

@@ -29,7 +29,7 @@ class ZeroEngine : public ShardingRuntime {
   void prepare_engine(Context& ctx, CausalLm& model, const ZeroOptions& options);
   /// Of stages 1 and 2, clone_tensors_for_torch_save (deepspeed/checkpoint/utils.py): every rank copies the whole model
   /// to the host, frozen parameters and quant states too; the first one writes.
-  static StateDict host_copies(Context& ctx, CausalLm& model);
+  StateDict host_copies(Context& ctx, CausalLm& model);
   /// IntTensor([0]) of DeepSpeed's FusedAdam (ops/adam/fused_adam.py).
   void make_kernel_flag(Context& ctx);
 

@@ -2,6 +2,7 @@
 // _configure_zero_optimizer), as far as memory depends on it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -47,6 +48,10 @@ struct ZeroOptions {
   DType reduced_dtype() const { return communication_data_type.value_or(module_dtype.value_or(DType::float32)); }
   DType gradient_dtype() const { return grad_accum_dtype.value_or(module_dtype.value_or(DType::float32)); }
 };
+
+/// Which of the groups that the Trainer makes of what is trained a parameter is in, with weight decay or without. An
+/// optimizer of DeepSpeed's own has all in the first.
+constexpr std::size_t zero_group(bool one_group, bool decays) { return one_group || decays ? 0 : 1; }
 
 /// The streams beside that of the computation: DeepSpeed's for reductions that overlap, and NCCL's.
 namespace zero_stream {

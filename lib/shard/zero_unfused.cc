@@ -28,9 +28,9 @@ Tensor widened(Context& ctx, const Tensor& x) {
 void ZeroUnfusedRuntime::prepare(Context& ctx, CausalLm& model) {
   prepare_engine(ctx, model, options_);
   const Scoped category(ctx.category, Category::optimizer_state);
-  for (const bool first : {true, false})  // the groups of the optimizer, with weight decay and without
+  for (const std::size_t group : {0U, 1U})
     for (Parameter* parameter : model.parameters()) {
-      if (!parameter->trainable || has_weight_decay(*parameter, options_.norms_decay) != first) continue;
+      if (!parameter->trainable || group_of(*parameter) != group) continue;
       const Tensor clone = empty_like(ctx, parameter->tensor, Op::clone);
       copy_into(ctx, clone, parameter->tensor);
       const Tensor master = widened(ctx, clone);
@@ -110,11 +110,12 @@ void ZeroUnfusedRuntime::step(Context& ctx, Optimizer& optimizer) {
   const Scoped category(ctx.category, Category::workspace);
   look_for_overflow(ctx);
   double squares = 0;
-  for (const bool group : {true, false}) {
+  for (const std::size_t group : {0U, 1U}) {
     squares += std::pow(norm_of(ctx, group), 2);
     const Scoped of_gradients(ctx.category, Category::gradients);
     for (const TrainedTensor& master : masters_)
-      if (const Tensor& grad = grad_of(master.parameter->tensor); decays(master) == group && grad.defined())
+      if (const Tensor& grad = grad_of(master.parameter->tensor);
+          group_of(*master.parameter) == group && grad.defined())
         set_grad(master.tensor, widened(ctx, grad));
   }
   norm_ = std::sqrt(squares);
@@ -147,11 +148,11 @@ void ZeroUnfusedRuntime::look_for_overflow(Context& ctx) const {
 }
 
 /// get_weight_norm of a group's gradients (runtime/utils.py), a number of the process.
-double ZeroUnfusedRuntime::norm_of(Context& ctx, bool decaying) const {
+double ZeroUnfusedRuntime::norm_of(Context& ctx, std::size_t group) const {
   Tensor total;
   for (const TrainedTensor& master : masters_) {
     const Tensor& grad = grad_of(master.parameter->tensor);
-    if (decays(master) != decaying || !grad.defined()) continue;
+    if (group_of(*master.parameter) != group || !grad.defined()) continue;
     const Tensor norm = empty(ctx, {}, DType::float32, Op::linear_norm);
     {
       const Tensor wide = widened(ctx, grad);
@@ -172,8 +173,8 @@ double ZeroUnfusedRuntime::norm_of(Context& ctx, bool decaying) const {
   return std::sqrt(item(ctx, total));
 }
 
-bool ZeroUnfusedRuntime::decays(const TrainedTensor& master) const {
-  return has_weight_decay(*master.parameter, options_.norms_decay);
+std::size_t ZeroUnfusedRuntime::group_of(const Parameter& parameter) const {
+  return zero_group(options_.one_group, has_weight_decay(parameter, options_.norms_decay));
 }
 
 }  // namespace qlp

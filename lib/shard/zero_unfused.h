@@ -30,8 +30,8 @@ class ZeroUnfusedRuntime final : public ZeroEngine {
 
   void reduce(Context& ctx, const std::vector<Tensor>& gradients) const;
   void look_for_overflow(Context& ctx) const;
-  double norm_of(Context& ctx, bool decays) const;
-  bool decays(const TrainedTensor& master) const;
+  double norm_of(Context& ctx, std::size_t group) const;
+  std::size_t group_of(const Parameter& parameter) const;
 
   ZeroOptions options_;
   std::vector<TrainedTensor> masters_;

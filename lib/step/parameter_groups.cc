@@ -28,8 +28,8 @@ ParameterGroups group_parameters(const std::vector<TrainedTensor>& trained, cons
   std::vector<std::pair<LayerMesh, ParameterGroup>> first, second;
   for (const auto& [parameter, tensor, flat] : trained) {
     const LayerMesh mesh = parameter->mesh;
-    const bool is_first =
-        projects ? flat || !is_projected(*parameter, options) : has_weight_decay(*parameter, options.norms_decay);
+    const bool is_first = projects ? flat || !is_projected(*parameter, options)
+                                   : options.one_group || has_weight_decay(*parameter, options.norms_decay);
     auto& groups = is_first ? first : second;
     auto group = std::ranges::find(groups, mesh, &std::pair<LayerMesh, ParameterGroup>::first);
     if (group == groups.end()) group = groups.emplace(group, mesh, ParameterGroup{});

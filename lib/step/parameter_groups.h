@@ -15,6 +15,7 @@ namespace qlp {
 struct GroupOptions {
   std::optional<OptimTargets> optim_targets;  ///< set: what they name is a group of its own, all else another
   std::string name_prefix;                    ///< of what wraps the model, as optim_targets see it
+  bool one_group = false;                     ///< all decay alike
   bool norms_decay = false;                   ///< norm weights are in the group with weight decay
   double weight_decay = 0;                    ///< of the group that has any
 };

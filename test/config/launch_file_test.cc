@@ -221,9 +221,57 @@ TEST_CASE("config/launch_file: the optimizer of DeepSpeed's file, in large lette
   CHECK(optimizer(R"({"type": "Adam", "params": {"torch_adam": true}})", findings) ==
         ZeroOwnOptimizer{.type = ZeroOptimizerType::adam, .params = {.torch_adam = true}});
   CHECK(findings.list().empty());
-  optimizer(R"({"type": "OneBitAdam"})", findings);
-  REQUIRE(findings.list().size() == 1);
-  CHECK(findings.list().front().message.find("not compatible with ZeRO") != std::string::npos);
+  const auto only = [&](const std::string& text) {
+    Findings found;
+    optimizer(text, found);
+    REQUIRE(found.list().size() == 1);
+    return found.list().front();
+  };
+  CHECK(only(R"({"type": "OneBitAdam"})").message.find("not compatible with ZeRO") != std::string::npos);
+  CHECK(only(R"({"type": "NAdam"})").message == "'NAdam' is none of adam, adamw");
+  for (const char* without : {R"({})", R"({"params": {"lr": 1e-4}})"}) {
+    CHECK(only(without).code == "missing-key");
+    CHECK(only(without).key_path == "optimizer.type");
+  }
+  for (const char* no_word : {R"({"type": "none"})", R"({"type": "auto"})"}) {
+    CHECK(only(no_word).severity == Severity::error);
+    CHECK(only(no_word).key_path == "optimizer.type");
+    CHECK(only(no_word).hint.find("leave it out") == std::string::npos);
+  }
+  CHECK(only(R"({"type": "AdamW", "lr": 3})").key_path == "optimizer.lr");
+}
+
+TEST_CASE("config/launch_file: what changes no memory in one section of DeepSpeed's file is not known in another") {
+  Findings findings;
+  read(R"({"bf16": {"weight_decay": 1, "immediate_grad_update": true},
+           "zero_optimization": {"stage": 2, "betas": [1, 2], "lower_precision_safe_modules": [],
+                                 "offload_optimizer": {"fast_init": true, "stage": 2}}})",
+       findings);
+  std::vector<std::string> unknown;
+  for (const Diagnostic& d : findings.list())
+    if (d.code == "unknown-key") unknown.push_back(d.key_path);
+  std::ranges::sort(unknown);
+  CHECK(unknown == std::vector<std::string>{"bf16.weight_decay", "zero_optimization.betas",
+                                            "zero_optimization.lower_precision_safe_modules",
+                                            "zero_optimization.offload_optimizer.stage"});
+}
+
+TEST_CASE("config/launch_file: an auto that nobody fills in is told once") {
+  for (const char* file :
+       {R"({"zero_optimization": "auto"})", R"({"something": "auto", "zero_optimization": {"stage": 2}})",
+        R"({"compile": "auto", "zero_optimization": {"stage": 2}})",
+        R"({"bf16": "auto", "zero_optimization": {"stage": 2}})",
+        R"({"zero_optimization": {"stage": 2, "something": "auto"}})"}) {
+    CAPTURE(file);
+    Findings findings;
+    read(file, findings);
+    REQUIRE(findings.list().size() == 1);
+    CHECK(findings.list().front().code == "bad-value");
+    CHECK(findings.list().front().severity == Severity::error);
+  }
+  Findings findings;
+  read(R"({"zero_optimization": "auto"})", findings);
+  CHECK(findings.list().front().hint.empty());
 }
 
 TEST_CASE("config/launch_file: what is auto is filled in, what is not there is DeepSpeed's default") {
@@ -357,6 +405,22 @@ TEST_CASE("config/launch_file: an exported file read back gives the same plan") 
       CHECK(again->job.plans.front() == expected);
       CHECK(again->job.cluster.world_size == (name == "single" ? 1 : 8));
     }
+}
+
+TEST_CASE("config/launch_file: an exported optimizer of DeepSpeed's own is read back, and filled in by the Trainer") {
+  NamedPlan plan = *find_plan("zero2");
+  std::get<Zero>(plan.plan).optimizer = {.type = ZeroOptimizerType::adam,
+                                         .params = {.torch_adam = true, .adam_w_mode = false}};
+  const auto text = deepspeed_config(plan);
+  REQUIRE(text);
+  for (const char* filled_in :
+       {R"("lr": "auto")", R"("betas": "auto")", R"("eps": "auto")", R"("weight_decay": "auto")"})
+    CHECK(text->find(filled_in) != std::string::npos);
+  Findings findings;
+  const auto again = read(*text, findings);
+  REQUIRE(again);
+  CHECK(again->plan == plan);
+  for (const Diagnostic& d : findings.list()) CHECK(d.code == "said-in-the-job");
 }
 
 // Seen with torch 2.14.1, transformers 5.24.0, accelerate 1.15.0: requested as with the Trainer's

@@ -76,5 +76,11 @@ TEST_CASE("config/plan_options: what no stage, or not this one, has is an error 
   CHECK(error("{zero2: {offload_optimizer: {devise: cpu}}}") == "unknown-key plans.zero2.offload_optimizer.devise");
   CHECK(error("{zero2: {offload_optimizer: cpu}}") == "wrong-type plans.zero2.offload_optimizer");
   CHECK(error("{zero1: {stage3_max_live_parameters: 1}}") == "not-supported plans.zero1.stage3_max_live_parameters");
+  const auto hint = [](const std::string& plans) { return read(plans).error().front().hint; };
+  CHECK(error("{zero2: {gradient_clipping: nnone}}") == "wrong-type plans.zero2.gradient_clipping");
+  CHECK(hint("{zero2: {gradient_clipping: nnone}}") == "did you mean none?");
+  CHECK(hint("{zero2: {bf16: {enabled: atuo}}}") == "did you mean auto?");
+  const std::string words = read("{zero2: {bf16: {enabled: often}}}").error().front().message;
+  CHECK(words.find("auto and none") != std::string::npos);
   CHECK(error("{zero1: {stage: 1}}") == "not-supported plans.zero1.stage");
 }

@@ -57,6 +57,8 @@ std::vector<NamedPlan> all_plans() {
       Zero unfused = std::get<Zero>(plan.plan);
       unfused.data_types.grad_accum_dtype = ZeroDType::fp32;
       plans.push_back({"zero1 with gradients added up in float32", unfused});
+      unfused.optimizer = {.type = ZeroOptimizerType::adamw, .params = {.torch_adam = true}};
+      plans.push_back({"zero1 with gradients added up in float32, for torch's AdamW of one group", unfused});
       Zero own = std::get<Zero>(plan.plan);
       own.optimizer.type = ZeroOptimizerType::adamw;
       plans.push_back({"zero1 with DeepSpeed's own optimizer", own});

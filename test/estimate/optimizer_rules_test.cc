@@ -214,3 +214,22 @@ TEST_CASE("estimate/optimizer_rules: torchao's take DTensors") {
     CHECK(refused(job, optimizer, "zero2") == "torchao-under-zero");
   }
 }
+
+TEST_CASE("estimate/optimizer_rules: the optimizer of DeepSpeed's file is judged in the place of the Trainer's") {
+  JobSpec job = small_lora_job(small_model(Family::llama));
+  job.training.optim_targets = OptimTargets{.modules = {"q_proj"}};
+  const auto refused_by_own = [&](const char* optimizer) {
+    job.training.optimizer = named_optimizer(optimizer);
+    const Zero plan{.optimizer = {.type = ZeroOptimizerType::adamw}};
+    const auto refusals = check_optimizer(job, plan, StackProfile(job.stack));
+    return refusals.empty() ? "" : refusals.front().code;
+  };
+  for (const char* replaced : {"adamw_torch_8bit", "stable_adamw", "muon", "galore_adamw"}) {
+    CAPTURE(replaced);
+    CHECK(refused(job, replaced, "zero2") != "");
+    CHECK(refused_by_own(replaced) == "");
+  }
+  CHECK(refused_by_own("lomo") == "lomo-zero");  // which the Trainer's step looks for
+  job.stack.transformers = Version{4, 47, 0};
+  CHECK(refused_by_own("stable_adamw") == "optimizer-not-in-stack");  // TrainingArguments does not know the name
+}

@@ -155,6 +155,18 @@ TEST_CASE("estimate/zero_plan: the optimizer of DeepSpeed's file trains in the p
   CHECK(refused(job, plan) == "zero-two-optimizers");
 }
 
+TEST_CASE("estimate/zero_plan: torch's Adam without decay of its own adds it to the gradients") {
+  JobSpec job = kLora;
+  Zero plan{.optimizer = {.type = ZeroOptimizerType::adam, .params = {.torch_adam = true, .adam_w_mode = false}}};
+  CHECK(refused(job, plan) == "");
+  job.training.weight_decay = 0.01;
+  CHECK(refused(job, plan) == "zero-torch-adam-decay");
+  plan.optimizer.type = ZeroOptimizerType::adamw;  // whatever adam_w_mode says
+  CHECK(refused(job, plan) == "");
+  plan.optimizer.type = ZeroOptimizerType::adam, plan.optimizer.params.torch_adam = false;
+  CHECK(refused(job, plan) == "");
+}
+
 TEST_CASE("estimate/zero_plan: a warning where the engine casts 4-bit weights in floating storage") {
   for (const DType storage : {DType::uint8, DType::bfloat16})
     CHECK(zero_warnings(small_qlora_job(small_model(Family::llama), storage), Zero{}).empty());
