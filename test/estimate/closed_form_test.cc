@@ -236,12 +236,13 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, options one by 
       }
       const bool matrices_only = std::holds_alternative<Muon>(row.kind);
       Grid& stacks = matrices_only ? every_stack : grid;  // it runs on few
-      CHECK((stacks.check(full, name + ", full") > 0) != matrices_only);
+      // Muon trains no vectors, but for plans where DeepSpeed's own optimizer takes its place.
+      CHECK(stacks.check(full, name + ", full") > 0);
       CHECK(stacks.check(lora, name + ", LoRA") + stacks.check(qlora, name + ", QLoRA") +
                 stacks.check(saved, name + ", a trained embedding") >
             0);
       full.dtype = DType::float32;
-      CHECK((grid.check(full, name + ", full in float32") > 0) != matrices_only);
+      CHECK(grid.check(full, name + ", full in float32") > 0);
       full.dtype = DType::bfloat16;
     }
   }
