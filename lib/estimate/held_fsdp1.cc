@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "base/rounding.h"
+#include "estimate/wrap_rules.h"
 #include "plan/fsdp1_setup.h"
 
 namespace qlp {
@@ -19,27 +22,39 @@ class Flat {
         rank_(rank % groups_.ranks),
         quant_(stack.quant),
         precision_(fsdp1_mixed_precision(plan, job)),
-        compute_dtype_(precision_.param_dtype) {}
+        compute_dtype_(precision_.param_dtype) {
+    if (plan.auto_wrap_policy != WrapPolicy::no_wrap) wrapped_ = wrapped_kinds(job, plan.transformer_cls_names_to_wrap);
+  }
   const std::optional<DType>& buffer_dtype() const { return precision_.buffer_dtype; }
 
   void add(const Weights& weights, Held& held) const {
-    // A layer is a unit, and the root has the rest, or all; PEFT's policy makes each trained weight beside frozen ones
-    // a unit of its own.
-    std::map<std::int64_t, Weights> units;
-    const bool whole = plan_.auto_wrap_policy == WrapPolicy::no_wrap;
+    // A layer is a unit, or its blocks are, and the root has the rest, or all; PEFT's policy makes each trained weight
+    // beside frozen ones a unit of its own.
+    std::map<Place, Weights> units;
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const ListedWeight& weight = weights[i];
       const bool beside_bias = i + 1 < weights.size() && weights[i + 1].adapter_bias;
       if (weight.added() && !weight.beside_embedding && !plan_.auto_wrap_policy)
         beside_bias ? add_unit({weight, weights[++i]}, held) : add_unit({weight}, held);
       else
-        units[whole ? ListedWeight::kOutsideLayers : weight.layer].push_back(weight);
+        units[unit_of(weight)].push_back(weight);
     }
-    for (const auto& [layer, unit] : units) add_unit(unit, held);
+    for (const auto& [place, unit] : units) add_unit(unit, held);
     if (!plan_.use_orig_params) add_cast_biases(weights, held);
   }
 
  private:
+  /// A module that is a unit: the kind of a layer, or of one of its blocks. The root is outside all layers.
+  using Place = std::pair<std::int64_t, ModuleKind>;
+
+  Place unit_of(const ListedWeight& weight) const {
+    if (weight.block && wraps(*weight.block)) return {weight.layer, *weight.block};
+    const bool in_layer = weight.layer != ListedWeight::kOutsideLayers && wraps(ModuleKind::decoder_layer);
+    return in_layer ? Place{weight.layer, ModuleKind::decoder_layer}
+                    : Place{ListedWeight::kOutsideLayers, ModuleKind::model};
+  }
+  bool wraps(ModuleKind kind) const { return std::ranges::find(wrapped_, kind) != wrapped_.end(); }
+
   void add_unit(const Weights& unit, Held& held) const {
     const ListedWeight& first = unit.front();
     const bool trained = std::any_of(unit.begin(), unit.end(), [](const ListedWeight& w) { return w.trained; });
@@ -109,6 +124,7 @@ class Flat {
   QuantBehaviour quant_;
   MixedPrecision precision_;
   std::optional<DType> compute_dtype_;
+  std::vector<ModuleKind> wrapped_;
 };
 
 }  // namespace

@@ -59,6 +59,7 @@ class Lister {
   void add(WeightKind kind, std::int64_t rows, std::int64_t width) {
     weights_.push_back({.kind = kind,
                         .layer = layer_,
+                        .block = block_,
                         .rows = rows,
                         .width = width,
                         .vector = kind == WeightKind::norm || kind == WeightKind::bias,
@@ -181,8 +182,11 @@ class Lister {
   void decoder_layer(std::int64_t index) {
     layer_ = index;
     const std::string name = "model.layers." + std::to_string(index);
+    block_ = ModuleKind::attention;
     attention(name + ".self_attn.");
-    if (!model_.experts || !model_.experts->in_layer(index))
+    const bool dense = !model_.experts || !model_.experts->in_layer(index);
+    block_ = dense ? std::optional{ModuleKind::mlp} : std::nullopt;
+    if (dense)
       mlp(name + ".mlp.");
     else if (design_.biased_stacks)
       biased_experts(name + ".mlp");
@@ -190,6 +194,7 @@ class Lister {
       listed_experts(name + "." + std::string(design_.experts.block) + ".");
     else
       experts(name + ".mlp");
+    block_.reset();
     for (const std::string_view leaf : design_.norms.all())
       if (!leaf.empty()) norm(name + "." + std::string(leaf), model_.hidden_size);
     layer_ = ListedWeight::kOutsideLayers;
@@ -316,6 +321,7 @@ class Lister {
   bool lists_experts_ = StackProfile(job_.stack).models.lists_experts(model_.family);
   bool on_every_rank_ = false;  ///< what is listed is, where ranks share other layers
   std::int64_t layer_ = ListedWeight::kOutsideLayers;
+  std::optional<ModuleKind> block_;
   DType residual_ = float_dtype();  ///< of the residual stream, layer by layer
   Weights weights_;
 };

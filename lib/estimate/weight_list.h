@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/dtype.h"
+#include "nn/module.h"
 #include "plan/job_spec.h"
 #include "plan/load_behaviour.h"
 
@@ -28,6 +30,7 @@ struct ListedWeight {
 
   WeightKind kind = WeightKind::matrix;
   std::int64_t layer = kOutsideLayers;  ///< of the decoder
+  std::optional<ModuleKind> block;      ///< of the layer, where it is in its attention or its dense MLP
   std::int64_t rows = 0, width = 1;     ///< as stored: the first dimension, and elements in each row
   bool vector = false;                  ///< of one dimension
   bool embedding = false;               ///< the weight of an nn.Embedding

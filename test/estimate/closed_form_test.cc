@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "estimate/dry_run.h"
 #include "estimate/small_jobs.h"
+#include "model/class_names.h"
 #include "model/parameter_count.h"
 #include "plan/catalogue.h"
 #include "plan/stack_profile.h"
@@ -39,6 +41,32 @@ struct Place {
 };
 constexpr Place kPlaces[] = {{1, 0}, {2, 0}, {2, 1}, {3, 0},  {3, 1},   {3, 2},
                              {8, 0}, {8, 4}, {8, 7}, {64, 0}, {64, 32}, {64, 63}};
+
+/// Units by attention and MLP, which leave norms to the root, or to the layers.
+std::vector<NamedPlan> plans_of_classes(Family family) {
+  const std::string layer = class_name(family, "DecoderLayer"), attention = class_name(family, "Attention"),
+                    mlp = class_name(family, "MLP");
+  std::vector<NamedPlan> plans;
+  for (const bool original : {true, false}) {
+    const auto name = [&](const std::string& classes) {
+      return "fsdp1 of " + classes + (original ? " with original parameters" : "");
+    };
+    Fsdp1 plan{.use_orig_params = original, .auto_wrap_policy = WrapPolicy::transformer_based_wrap};
+    plan.transformer_cls_names_to_wrap = {attention, mlp};
+    plans.push_back({name("attention and MLP"), plan});
+    plan.transformer_cls_names_to_wrap = {attention};
+    plans.push_back({name("attention"), plan});
+    plan.transformer_cls_names_to_wrap = {layer, mlp};
+    plans.push_back({name("layers and MLP"), plan});
+    plan.cpu_offload = true;
+    plans.push_back({name("layers and MLP on the host"), plan});
+    plan.cpu_offload = false, plan.auto_wrap_policy.reset();
+    plans.push_back({name("layers, MLP and what is trained"), plan});
+  }
+  plans.push_back({"fsdp2 of attention and MLP", Fsdp2{.transformer_cls_names_to_wrap = {{attention, mlp}}}});
+  plans.push_back({"fsdp2 of layers and attention", Fsdp2{.transformer_cls_names_to_wrap = {{layer, attention}}}});
+  return plans;
+}
 
 std::vector<NamedPlan> all_plans() {
   std::vector<NamedPlan> plans{{"fsdp2 resharded to a group", Fsdp2{.reshard_after_forward = 1}},
@@ -103,7 +131,8 @@ enum class Stacks : std::uint8_t { all, in_turn };
 /// plans ran.
 class Grid {
  public:
-  explicit Grid(Stacks stacks) : stacks_(stacks) {}
+  explicit Grid(Stacks stacks, std::vector<NamedPlan> plans = all_plans())
+      : stacks_(stacks), plans_(std::move(plans)) {}
 
   int check(const JobSpec& job, const std::string& method) {
     int ran = 0;
@@ -138,7 +167,7 @@ class Grid {
   }
 
   Stacks stacks_;
-  std::vector<NamedPlan> plans_ = all_plans();
+  std::vector<NamedPlan> plans_;
   std::vector<StackVersions> versions_ = sample_stacks();
   std::size_t places_ = 0, calls_ = 0;
 };
@@ -165,6 +194,19 @@ TEST_CASE("estimate/closed_form: equals the dry run to the byte, LoRA") {
     job.adapter->dtype = DType::bfloat16;
     job.training.optimizer = named_optimizer("adamw_torch_fused");
     CHECK(grid.check(job, "LoRA in bfloat16, fused") >= 5);
+  }
+}
+
+TEST_CASE("estimate/closed_form: equals the dry run to the byte, units of other classes than the layer") {
+  for (const Family family : kAllFamilies) {
+    Grid grid(Stacks::all, plans_of_classes(family));
+    JobSpec job = small_job(small_model(family));
+    CHECK(grid.check(job, "full") >= 12);
+    job.training.optimizer = named_optimizer("adamw_8bit");
+    CHECK(grid.check(job, "full, in 8 bits") >= 12);
+    job = small_lora_job(small_model(family));
+    CHECK(grid.check(job, "LoRA") >= 5);
+    CHECK(grid.check(small_qlora_job(small_model(family)), "QLoRA") >= 2);
   }
 }
 
