@@ -51,7 +51,8 @@ std::uint64_t recorded_bytes(const fs::path& folder) {
 
 std::vector<ProcessRecord> read_records(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder))
+  std::error_code none;  // the program may have removed it
+  for (const auto& entry : fs::directory_iterator(folder, none))
     if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
   std::ranges::sort(files);
   std::vector<ProcessRecord> records;

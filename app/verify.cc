@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "app/verify_rank.h"
 #include "app/verify_torch.h"
 #include "base/text.h"
+#include "config/file_reader.h"
 #include "config/machine_file.h"
 #include "estimate/can_compute.h"
 #include "estimate/estimate.h"
@@ -146,7 +146,7 @@ std::optional<std::string> calibrate_to(const std::string& path, const Supervise
   for (const RankRecord& record : run.ranks)
     if (record.measurement) measured.push_back(*record.measurement);
   std::optional<MachineProfile> before;
-  if (std::filesystem::exists(path)) {
+  if (DiskFiles{}.kind_of(path) != FileReader::Kind::missing) {
     auto known = read_machine_file(path);
     if (!known) return known.error().front().message + ": not overwritten, as it is no machine profile";
     before = std::move(*known);

@@ -145,7 +145,7 @@ void write(const TextNode& node, const std::string& indent, std::string& out) {
 NodePtr config_of(const ModelSpec& spec) {
   const FamilyRow& row = row_of(spec.family);
   const auto in_vocabulary = [&](std::int64_t id) { return std::min(id, spec.vocab_size - 1); };
-  Json out{{"architectures", {row.architecture}},
+  Json out{{"architectures", {row.architecture()}},
            {"model_type", row.model_type},
            {"hidden_size", spec.hidden_size},
            {"intermediate_size", spec.intermediate_size},

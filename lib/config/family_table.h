@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "model/class_names.h"
 #include "model/model_spec.h"
 
 namespace qlp {
@@ -52,7 +54,6 @@ struct ExpertDefaults {
 struct FamilyRow {
   Family family;
   std::string_view model_type;
-  std::string_view architecture;
   std::int64_t intermediate_size;
   std::int64_t vocab_size;
   std::int64_t max_position_embeddings;
@@ -73,6 +74,7 @@ struct FamilyRow {
   std::string_view bias_key = "attention_bias";
   bool peft_has_targets = false;  ///< q_proj and v_proj (peft 0.21.2, src/peft/utils/constants.py)
 
+  std::string architecture() const { return class_name(family, "ForCausalLM"); }
   bool reads_bias() const { return attention_bias >= AttentionBias::asked_for; }
   bool bias_by_default() const { return attention_bias >= AttentionBias::asked_for_qkv; }
   /// The projection of the output has one where the others have.

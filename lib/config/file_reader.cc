@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLargestText = 64ULL << 20;
+constexpr std::chrono::milliseconds kLongestWait{50};
 
 Unexpected<Diagnostics> cannot_read(std::string code, const std::string& path, const std::string& reason) {
   return {{{Severity::error, std::move(code), "cannot read " + path + ": " + reason, "", {path, 0, 0}, ""}}};
@@ -29,7 +30,13 @@ bool is_abandoned_pipe(const FileDescriptor& file, std::chrono::milliseconds pat
   struct stat status {};
   if (fstat(file.number(), &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
   pollfd change{.fd = file.number(), .events = POLLIN, .revents = 0};
-  if (poll(&change, 1, static_cast<int>(patience.count())) != 0) return false;
+  // In pieces: one that a signal interrupts, as where the program is stopped and goes on, is waited for again.
+  for (auto left = patience; left.count() > 0;) {
+    const auto piece = std::min(left, kLongestWait);
+    const int ready = poll(&change, 1, static_cast<int>(piece.count()));
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return false;
+    if (ready == 0) left -= piece;
+  }
   char first = 0;
   const ssize_t count = ::read(file.number(), &first, 1);
   if (count > 0) bytes.push_back(first);

@@ -52,10 +52,10 @@ const FamilyRow* family_of(const ConfigFields& fields) {
                  *model_type + " is not supported: " + std::string(why_not_supported(*model_type)));
     return nullptr;
   }
-  if (!architecture.empty() && architecture != row->architecture) {
+  if (!architecture.empty() && architecture != row->architecture()) {
     refuse_model(fields, "architectures", architectures,
                  architecture + " is not supported: of the family " + std::string(row->model_type) + " only " +
-                     std::string(row->architecture) + " is planned");
+                     row->architecture() + " is planned");
     return nullptr;
   }
   for (auto key : kExpertKeys) {

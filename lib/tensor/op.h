@@ -21,7 +21,7 @@ namespace qlp {
   X(unsharded_parameter) X(ddp_bucket) X(linear_norm) X(eye) X(where) X(index_select) X(pad) X(ne) X(warmup)    \
   X(reciprocal) X(clamp) X(max) X(sort) X(abs) X(foreach_mul) X(topk) X(index) X(index_put) X(histc) X(cumsum)  \
   X(grouped_mm) X(baddbmm) X(recv) X(logical_or) X(ipg_bucket) X(grads_in_partition) X(lerp) X(ge) X(any) \
-  X(all_to_all) X(masked_fill) X(nonzero) X(index_add) X(index_copy) X(sigmoid) X(sigmoid_backward) X(gather) \
+  X(all_to_all) X(masked_fill) X(nonzero) X(index_copy) X(sigmoid) X(sigmoid_backward) X(gather) \
   X(linalg_svd) X(diag)
 // clang-format on
 

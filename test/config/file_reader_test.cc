@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <pthread.h>
 #include <string>
 #include <sys/stat.h>
 #include <thread>
@@ -49,7 +51,21 @@ TEST_CASE("config/file_reader: a pipe is read to its end, and one that nobody wr
 
   const auto fifo = (std::filesystem::temp_directory_path() / ("qlp-fifo-" + std::to_string(getpid()))).string();
   REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
-  CHECK(DiskFiles{std::chrono::milliseconds{20}}.read(fifo, 100).error() == "it is a pipe into which nobody writes");
+  constexpr const char* kNobody = "it is a pipe into which nobody writes";
+  CHECK(DiskFiles{std::chrono::milliseconds{20}}.read(fifo, 100).error() == kNobody);
+
+  struct sigaction interrupts {};
+  struct sigaction before {};
+  interrupts.sa_handler = [](int) {};
+  sigaction(SIGUSR1, &interrupts, &before);
+  const pthread_t reader = pthread_self();
+  std::thread interrupter([reader] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{30});
+    pthread_kill(reader, SIGUSR1);
+  });
+  CHECK(DiskFiles{std::chrono::milliseconds{150}}.read(fifo, 100).error() == kNobody);
+  interrupter.join();
+  sigaction(SIGUSR1, &before, nullptr);
   std::filesystem::remove(fifo);
 }
 
