@@ -296,9 +296,13 @@ void ZeroGradients::offload(Context& ctx, Entry& entry) {
 /// reduce_gradients, independent_gradient_partition_epilogue. Stage 1 leaves gradients where they are until then.
 void ZeroGradients::finish_backward(Context& ctx) {
   if (!options_.partition_gradients && !boundary_) return;
-  if (!options_.partition_gradients && !options_.overlap_comm)
-    for (Entry& entry : entries_)
-      if (kept_gradient(entry).defined()) put_in_bucket(ctx, entry);
+  Tensor looked_at;  // grad_reduc, a cast of its own beside the bucket's, is there until the function returns
+  if (!options_.partition_gradients && !options_.overlap_comm) {
+    for (Entry& entry : entries_) {
+      looked_at = gradient_to_reduce(ctx, entry);
+      if (looked_at.defined()) put_in_bucket(ctx, entry);
+    }
+  }
   reduce_bucket(ctx);
   if (options_.overlap_comm) ctx.device.synchronize(), clear_previous();
   if (!options_.offload_optimizer)

@@ -131,6 +131,14 @@ TEST_CASE("shard/zero_optimizer: with offload a buffer for the largest parameter
   }
 }
 
+TEST_CASE(
+    "shard/zero_optimizer: the cast that stage 1 looks at is there beside the bucket's, the last one to the end") {
+  FourLayers job({.partition_gradients = false, .grad_accum_dtype = DType::float32});
+  job.backward();
+  // Four sums of float32, the bucket, the cast of the last gradient, and what is sent, joined.
+  CHECK(job.requested.peak() == kAtRest + 16 + 32 + 2 + 8);
+}
+
 TEST_CASE("shard/zero_optimizer: with offload, gradients that are added up in float32 go to the host from there") {
   // The engine is in float32, what is trained is not: stage 1 keeps grad_accum beside the gradients.
   FourLayers job(
