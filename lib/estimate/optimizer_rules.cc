@@ -65,15 +65,6 @@ void check_first_sums(const JobSpec& job, const Fsdp2& plan, Diagnostics& refusa
            "which of the parameters that torch's Adagrad was made for it goes on to hold here is not worked out");
 }
 
-/// Seen on whole parameters only.
-void check_tried(const NamedOptimizer& optimizer, Diagnostics& refusals) {
-  if (std::holds_alternative<StableAdamW>(optimizer.kind))
-    refusals.push_back(
-        refusal("stable-adamw-sharded",
-                "what the Triton kernels of StableAdamW do with sharded parameters is not worked out yet",
-                std::string(kKey), "take adamw_torch, or plan single or ddp"));
-}
-
 /// What optim_target_modules names of linear layers; a tied head is one, though its weight goes by another name
 /// (trainer_optimizer.py, _setup_low_rank_optimizer, 5.24; trainer.py, 4.57).
 bool finds_optim_target(const JobSpec& job, const StackProfile& stack) {
@@ -234,6 +225,8 @@ void check_flat(const JobSpec& job, const Fsdp1& plan, const StackProfile& stack
   const bool upcast = job.training.mixed_precision() && plan.use_orig_params && !stack.optimizers.groups_mixed_dtypes();
   const bool in_lists = !plan.cpu_offload;  // on the host each parameter is updated by itself
   if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || !upcast || !in_lists) return;
+  const auto changes = [](const ListedWeight& weight) { return weight.trained && weight.dtype != DType::float32; };
+  if (std::ranges::none_of(list_weights(job, stack.load), changes)) return;
   refusals.push_back(refusal("fsdp1-adagrad-dtypes",
                              "torch's Adagrad makes its sums in the dtype of the model before FSDP1 trains float32: "
                              "'Tensors of the same index must be on the same device and the same dtype'",
@@ -293,7 +286,9 @@ void check_muon(const JobSpec& job, const ShardingPlan& plan, const StackProfile
     refuse("muon-on-vectors", "'Muon only supports 2D parameters', and norms, biases or magnitudes are trained",
            "train LoRA adapters, or take adamw_torch");
   if (std::holds_alternative<Fsdp2>(plan))
-    refuse("muon-on-dtensor", "what Muon's products of DTensors gather is not worked out yet",
+    refuse("muon-on-dtensor",
+           "which parts a product of DTensors gathers torch weighs up by their sizes, and for Muon's products that is "
+           "not worked out",
            "take adamw_torch, or plan ddp");
   else if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
     refuse("muon-on-flat-parameters", "'Param gradient must be a 2D matrix': this plan hands Muon flat parameters",
@@ -337,8 +332,6 @@ Diagnostics check_optimizer(const JobSpec& named, const ShardingPlan& plan, cons
     check_flat(job, *fsdp1, stack, refusals);
     if (fsdp1->cpu_offload) check_offloaded(job.training.optimizer.kind, stack, refusals);
   }
-  if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
-    check_tried(job.training.optimizer, refusals);
   if (zero) check_under_zero(job.training.optimizer, refusals);
   check_whole(job, plan, stack, refusals);
   check_lomo(named, plan, stack, refusals);

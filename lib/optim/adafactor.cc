@@ -5,6 +5,7 @@
 
 #include "optim/factored_moment.h"
 #include "optim/galore_projector.h"
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 
 namespace qlp {

@@ -2,6 +2,7 @@
 #include "optim/adagrad.h"
 
 #include "optim/decayed_gradients.h"
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 #include "optim/whole_gradient.h"
 #include "tensor/collective.h"

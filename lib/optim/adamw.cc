@@ -1,4 +1,5 @@
 // torch/optim/adam.py, torch 2.4 to 2.14.
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 #include "optim/whole_gradient.h"
 

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "autograd/matmul.h"
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 #include "tensor/random.h"
 #include "tensor/reduction.h"

@@ -7,6 +7,7 @@
 
 #include "base/rounding.h"
 #include "optim/galore_projector.h"
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 #include "quant/codes.h"
 #include "tensor/compute.h"

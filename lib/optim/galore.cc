@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "optim/galore_projector.h"
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 
 namespace qlp {

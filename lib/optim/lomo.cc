@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "optim/factored_moment.h"
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 
 namespace qlp {

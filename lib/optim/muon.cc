@@ -4,6 +4,7 @@
 
 #include "autograd/matmul.h"
 #include "optim/clip_grad_norm.h"
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 #include "tensor/reduction.h"
 

@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "base/overloaded.h"
-#include "optim/optimizer_state.h"
+#include "optim/implementations.h"
 
 namespace qlp {
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "autograd/node.h"
-#include "optim/galore_projector.h"
 #include "optim/optimizer.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
@@ -135,25 +134,5 @@ std::vector<std::vector<Item>> by_dtype(const std::vector<Item>& items, DTypeOf 
 inline std::vector<std::vector<Tensor>> by_dtype(const std::vector<Tensor>& tensors) {
   return by_dtype(tensors, [](const Tensor& tensor) { return tensor.dtype(); });
 }
-
-/// The second group has what is projected.
-std::unique_ptr<Optimizer> make_apollo(const Apollo& kind, std::vector<ParameterGroup> groups);
-/// The same.
-std::unique_ptr<Optimizer> make_galore(const GaLore& kind, std::vector<ParameterGroup> groups,
-                                       const OptimizerBehaviour& behaviour);
-std::unique_ptr<Optimizer> make_lomo(Context& ctx, const Lomo& kind, std::vector<ParameterGroup> groups,
-                                     const std::vector<Shape>& frozen);
-std::unique_ptr<Optimizer> make_adamw(const AdamW& kind, std::vector<ParameterGroup> groups);
-std::unique_ptr<Optimizer> make_sgd(std::vector<ParameterGroup> groups);
-std::unique_ptr<Optimizer> make_adagrad(Context& ctx, std::vector<ParameterGroup> groups, AdagradStart start);
-std::unique_ptr<Optimizer> make_rmsprop(std::vector<ParameterGroup> groups);
-std::unique_ptr<Optimizer> make_adafactor(std::vector<ParameterGroup> groups,
-                                          const std::optional<Projection>& projection = {});
-std::unique_ptr<Optimizer> make_bitsandbytes(const Bitsandbytes& kind, std::vector<ParameterGroup> groups,
-                                             OptimizerSetup setup, const std::optional<Projection>& projection = {});
-std::unique_ptr<Optimizer> make_schedule_free(const ScheduleFree& kind, std::vector<ParameterGroup> groups);
-std::unique_ptr<Optimizer> make_stable_adamw(std::vector<ParameterGroup> groups);
-std::unique_ptr<Optimizer> make_muon(std::vector<ParameterGroup> groups);
-std::unique_ptr<Optimizer> make_torchao(const Torchao& kind, std::vector<ParameterGroup> groups);
 
 }  // namespace qlp

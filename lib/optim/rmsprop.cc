@@ -1,5 +1,6 @@
 // torch/optim/rmsprop.py, torch 2.4 to 2.14.
 #include "optim/decayed_gradients.h"
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 #include "optim/whole_gradient.h"
 

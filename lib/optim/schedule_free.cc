@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 
 namespace qlp {

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "optim/decayed_gradients.h"
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 #include "optim/whole_gradient.h"
 #include "tensor/compute.h"

@@ -1,4 +1,5 @@
 // torch-optimi 0.3, stableadamw.py: one Triton kernel after another, all in place.
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 #include "tensor/compute.h"
 #include "tensor/optimizer_kernels.h"

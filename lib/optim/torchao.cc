@@ -1,4 +1,5 @@
 // torchao/optim/adam.py, subclass_8bit.py, subclass_4bit.py, quant_utils.py; torchao 0.18 on torch 2.8 and 2.14.
+#include "optim/implementations.h"
 #include "optim/optimizer_state.h"
 #include "quant/codes.h"
 #include "tensor/compute.h"

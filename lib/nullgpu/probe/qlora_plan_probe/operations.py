@@ -11,49 +11,10 @@ where it is compared: such comparisons are answers, and counted as such (answers
 import torch
 
 from . import made
+from .operation_tables import ABSORBING, BY_ELEMENT, BY_TENSOR, DRAWN, FACTORIZATIONS, IN_PLACE, Variant, aten, rows
 from .values import LARGEST, Uniform, is_of_objects, is_small
 
 _TYPICAL = 0.01  # what a float that nobody computed is taken for when it is compared
-
-aten = torch.ops.aten
-
-# "operation.overload out-overload": what an element becomes depends on the elements at its place alone.
-_BY_ELEMENT = """
-add.Tensor out, sub.Tensor out, mul.Tensor out, maximum.default out, minimum.default out, remainder.Tensor Tensor_out,
-floor_divide.default out, clamp.default out, clamp.Tensor Tensor_out, clamp_min.default out, clamp_max.default out,
-bitwise_and.Tensor Tensor_out, bitwise_or.Tensor Tensor_out, bitwise_xor.Tensor Tensor_out, bitwise_not.default out,
-abs.default out, neg.default out, sign.default out,
-logical_and.default out, logical_or.default out, logical_xor.default out, logical_not.default out, where.self self_out
-"""
-# The result has the type of the first tensor, or the types that are named: of values and of indices.
-_BY_TENSOR = """
-cat.default out, gather.default out, index.Tensor Tensor_out, index_select.default out, masked_select.default out,
-tril.default out, triu.default out, amax.default out, amin.default out,
-argmax.default out int64, argmin.default out int64, isin.Tensor_Tensor Tensor_Tensor_out bool,
-scatter.src src_out, scatter.value value_out, scatter_add.default out,
-max.dim dim_max same int64, min.dim dim_min same int64, sort.stable values_stable same int64, topk.default values same int64
-"""
-# Those of the first that write over their first tensor, by the out= variant.
-_IN_PLACE = """
-add_.Tensor out, sub_.Tensor out, mul_.Tensor out, div_.Tensor out, remainder_.Tensor Tensor_out, clamp_.default out,
-clamp_min_.default out, clamp_max_.default out, bitwise_and_.Tensor Tensor_out, bitwise_or_.Tensor Tensor_out,
-bitwise_xor_.Tensor Tensor_out, bitwise_not_.default out, logical_and_.default out, logical_or_.default out,
-logical_not_.default out, neg_.default out, cumsum_.default out, tril_.default out, triu_.default out,
-scatter_.src src_out, scatter_.value value_out, scatter_add_.default out
-"""
-
-# Factorizations that tell in `info` where they failed: 0 says nowhere.
-_FACTORIZATIONS = """
-linalg_cholesky_ex.default L, linalg_inv_ex.default inverse, linalg_lu_factor_ex.default out,
-linalg_ldl_factor_ex.default out, _linalg_solve_ex.default result
-"""
-
-# With an operand that is this throughout, the result is as well, whatever the others are: so generated text ends at its
-# greatest length, though nobody knows where it would have ended before.
-_ABSORBING = {"bitwise_or": True, "logical_or": True, "bitwise_and": False, "logical_and": False, "mul": False}
-
-_DRAWN = ("random_", "random_.to", "random_.from", "bernoulli_.float", "bernoulli_.Tensor", "normal_", "uniform_",
-          "exponential_", "log_normal_", "geometric_", "cauchy_")
 
 
 class Operations:
@@ -76,13 +37,13 @@ class Operations:
 
     def _table(self):
         table = {}
-        for name, packet, overload, out, _types in _rows(_BY_ELEMENT):
+        for name, packet, overload, out, _types in rows(BY_ELEMENT):
             table[name] = self._elementwise(packet, overload, out)
-        for name, packet, overload, out, types in _rows(_BY_TENSOR):
+        for name, packet, overload, out, types in rows(BY_TENSOR):
             table[name] = self._tensorwise(packet, overload, out, types)
-        for name, packet, overload, out, _types in _rows(_IN_PLACE):
+        for name, packet, overload, out, _types in rows(IN_PLACE):
             table[name] = self._in_place(packet, overload, out)
-        for name, packet, _overload, out, _types in _rows(_FACTORIZATIONS):
+        for name, packet, _overload, out, _types in rows(FACTORIZATIONS):
             table[name] = self._factorization(packet, out)
         for name in ("eq", "ne", "lt", "le", "gt", "ge"):
             for overload in ("Scalar", "Tensor"):
@@ -102,7 +63,7 @@ class Operations:
         table["fill_.Scalar"] = self._fill
         table["fill_.Tensor"] = lambda x, value: x.copy_(value) if value.is_cuda else self._fill(x, value.item())
         table["zero_"] = lambda x: self._fill(x, 0)
-        for name in _DRAWN:
+        for name in DRAWN:
             packet, _, overload = name.partition(".")
             if hasattr(getattr(aten, packet, None), overload or "default"):
                 table[name] = self._draw
@@ -169,7 +130,7 @@ class Operations:
 
     def _absorbed(self, name, operands):
         """What the operation comes to where one operand alone decides it, else None."""
-        absorbing = _ABSORBING.get(name)
+        absorbing = ABSORBING.get(name)
         for operand in operands if absorbing is not None else ():
             value = self._values.of(operand) if isinstance(operand, torch.Tensor) else operand
             if value is None or name == "bitwise_or" and _promoted(operands) is not torch.bool:
@@ -189,7 +150,7 @@ class Operations:
 
     # ---- kinds of operations -----------------------------------------------------------------------------------
     def _elementwise(self, packet, overload, out_overload):
-        operation, variant = getattr(packet, overload), _Variant(packet, out_overload)
+        operation, variant = getattr(packet, overload), Variant(packet, out_overload)
         name = packet.__name__
 
         def run(*arguments, **options):
@@ -208,7 +169,7 @@ class Operations:
         return run
 
     def _tensorwise(self, packet, overload, out_overload, types):
-        operation, variant = getattr(packet, overload), _Variant(packet, out_overload)
+        operation, variant = getattr(packet, overload), Variant(packet, out_overload)
 
         def run(*arguments, **options):
             arguments = variant.operands(arguments)
@@ -231,7 +192,7 @@ class Operations:
 
     def _in_place(self, packet, overload, out_overload):
         functional = getattr(aten, packet.__name__.rstrip("_"))
-        operation, variant = getattr(functional, overload), _Variant(functional, out_overload)
+        operation, variant = getattr(functional, overload), Variant(functional, out_overload)
         work_out = self._written if functional is aten.scatter else self._on_host
 
         def run(tensor, *others, **options):
@@ -246,7 +207,7 @@ class Operations:
         return run
 
     def _factorization(self, packet, out_overload):
-        variant = _Variant(packet, out_overload)
+        variant = Variant(packet, out_overload)
 
         def run(tensor, *others, **options):
             outs = {name: made.empty(0, dtype=torch.int32 if name in ("pivots", "info") else tensor.dtype,
@@ -258,7 +219,7 @@ class Operations:
         return run
 
     def _comparison(self, packet, overload):
-        operation, variant = getattr(packet, overload), _Variant(packet, f"{overload}_out")
+        operation, variant = getattr(packet, overload), Variant(packet, f"{overload}_out")
 
         def run(left, right):
             left, right = variant.operands((left, right))
@@ -288,7 +249,7 @@ class Operations:
         return Uniform(bool(self._suppose(name, value, right)))
 
     def _reduction(self, packet, overload, out_overload):
-        operation, variant = getattr(packet, overload), _Variant(packet, out_overload)
+        operation, variant = getattr(packet, overload), Variant(packet, out_overload)
         name = packet.__name__
 
         def run(tensor, *arguments, **options):
@@ -395,43 +356,9 @@ class Operations:
         self._values.put(result, value)
 
 
-class _Variant:
-    """The out= variant of an operation."""
-
-    def __init__(self, packet, overload):
-        self._operation = getattr(packet, overload)
-        schema = self._operation._schema.arguments
-        self.outs = [argument.name for argument in schema if argument.is_out]
-        self._tensors = [at for at, argument in enumerate(schema) if str(argument.type) == "Tensor"]
-
-    def __call__(self, *arguments, **options):
-        return self._operation(*arguments, **options)
-
-    def operands(self, arguments):
-        """A number in a tensor's place reaches a replacement as a number, which only some operations take
-        (torch/csrc/utils/python_arg_parser.cpp, should_allow_numbers_as_tensors)."""
-        for at in self._tensors:
-            if at < len(arguments) and not isinstance(arguments[at], torch.Tensor):
-                beside = next(argument for argument in arguments if isinstance(argument, torch.Tensor))
-                number = made.tensor(arguments[at], dtype=torch.result_type(beside, arguments[at]))
-                arguments = (*arguments[:at], number, *arguments[at + 1:])
-        return arguments
-
-
 def composite(operation, *arguments, **options):
     """The operation as it is without a replacement for the device."""
     return operation._op_dk(torch._C.DispatchKey.CompositeExplicitAutograd, *arguments, **options)
-
-
-def _rows(table):
-    """(name, operation, overload, out= overload, types of the results) of what this torch has."""
-    for row in table.split(","):
-        name, out, *types = row.split()
-        packet_name, overload = name.split(".")
-        packet = getattr(aten, packet_name, None)
-        functional = getattr(aten, packet_name.rstrip("_"), None)
-        if hasattr(packet, overload) and hasattr(functional, overload) and hasattr(functional, out):
-            yield name if overload != "default" else packet_name, packet, overload, out, types or ["same"]
 
 
 def _promoted(operands):
