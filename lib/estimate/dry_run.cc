@@ -113,6 +113,7 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
   options.tensor_parallel.size = job.cluster.mesh.tp;
   options.expert_parallel.size = job.cluster.mesh.ep;
   options.context_parallel.size = job.cluster.mesh.cp;
+  options.splits_on_device = stack.torch.splits_sequences_on_device();
   if (training.evaluation) options.evaluation = evaluation_options(job, ranks);
   options.evaluation_counts_items = stack.trainer.evaluation_counts_items();
   return options;

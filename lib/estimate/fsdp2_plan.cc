@@ -202,7 +202,7 @@ std::optional<DType> policy_dtype(const std::optional<PolicyDType>& chosen, cons
 std::int64_t shard_ranks(const JobSpec& job, const Fsdp2& plan) {
   const std::int64_t tp = job.cluster.mesh.tp;
   if (!plan.hybrid) return job.cluster.world_size / tp / job.cluster.mesh.pp;
-  if (plan.dp_shard_size > 0) return plan.dp_shard_size;
+  if (plan.dp_shard_size > 0) return plan.dp_shard_size * job.cluster.mesh.cp;
   return std::max<std::int64_t>(1, std::min(job.cluster.gpus_per_node, job.cluster.world_size) / tp);
 }
 

@@ -119,20 +119,34 @@ void check_data_parallel(Rules& rules, const ShardingPlan& plan) {
                  "plan fsdp2");
 }
 
+/// A hybrid mesh shards over those that share a sequence, too (parallelism_config.py, fsdp_dim_names, 1.15).
+void check_hybrid_ring(Rules& rules, const Fsdp2& plan) {
+  const std::int64_t shards = shard_ranks(rules.job, plan), cp = rules.job.cluster.mesh.cp;
+  if (shards % cp != 0)
+    rules.refuse("cp-hybrid",
+                 "cp " + std::to_string(cp) + " does not divide the " + std::to_string(shards) +
+                     " ranks that each replica is sharded over",
+                 "give plans.fsdp2-hsdp.dp_shard_size");
+  else if (shards == cp)
+    rules.refuse("cp-hybrid",
+                 "accelerate: 'Tensor/Context parallelism (tp/cp_size > 1) cannot be used with pure data parallelism "
+                 "(dp_replicate_size > 1 and dp_shard_size == 1)'",
+                 "plans.fsdp2-hsdp.dp_shard_size: 2 or more");
+}
+
 /// torch's context_parallel under accelerate (accelerator.py, _prepare_cp; big_modeling.py,
-/// _attach_context_parallel_hooks of 1.15) and the Trainer (_prepare_context_parallel_inputs of 5.24).
+/// _attach_context_parallel_hooks of 1.15) and the Trainer (_prepare_context_parallel_inputs of 4.57 and 5.24).
 void check_context_parallel(Rules& rules, const ShardingPlan& plan, const StackProfile& stack) {
   const JobSpec& job = rules.job;
   const Mesh& mesh = job.cluster.mesh;
   const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
-  if (!stack.models.shards_layers())
+  if (!stack.trainer.shares_sequences() || !stack.torch.shares_sequences())
     rules.refuse("cp-stack",
-                 "context parallelism is planned as transformers 5.23 and newer run it, on torch 2.9 and newer",
+                 "context parallelism is planned as transformers 4.57 and newer run it, on torch 2.8 and newer",
                  "a newer stack");
   if (!fsdp2)
     rules.refuse("cp-plan", "accelerate's context parallelism is for FSDP2, whose ranks it shares", "plan fsdp2");
-  if (fsdp2 && fsdp2->hybrid)
-    rules.refuse("cp-hybrid", "context parallelism in a hybrid mesh is not planned yet", "plan fsdp2");
+  if (fsdp2 && fsdp2->hybrid) check_hybrid_ring(rules, *fsdp2);
   if (mesh.tp > 1 || mesh.pp > 1 || mesh.ep > 1)
     rules.refuse("cp-mesh", "context parallelism beside that of layers, stages or experts is not planned yet",
                  "cp alone");

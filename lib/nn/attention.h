@@ -30,6 +30,7 @@ struct LayerInputs {
   RotaryTables other_rotary;  ///< of layers of the other kind, where all layers get both
   Tensor mask;                ///< [B, 1, S, S] or none: causal
   Tensor positions;           ///< cache_position and position_ids, kept by checkpointed layers
+  Tensor cache_position;      ///< by itself, beside positions that the batch has (until transformers 4.57)
   Tensor num_items, labels;   ///< keyword arguments of the loss that travel along
   bool narrows_mask = false;  ///< layers with a window narrow the mask themselves
   std::vector<std::pair<Tensor, Tensor>>* cache = nullptr;  ///< keys and values by layer, if a cache is filled

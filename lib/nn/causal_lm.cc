@@ -109,11 +109,14 @@ Tensor CausalLm::decode(Context& ctx, const Tensor& ids, const Tensor& num_items
   Tensor embeds =
       parts_.embedding ? parts_.embedding->forward(ctx, ids, {options.input_requires_grad, by_module}) : ids;
   if (scales(EmbeddingScale::at_once)) embeds = scale(ctx, embeds, scaling);
-  Tensor positions = options.positions;
+  Tensor positions = options.positions, cache_position;
+  const auto counted = [&](Op op) { return empty(ctx, {1, ids.size(1)}, DType::int64, op); };
   if (!positions.defined()) {
-    positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::arange);
-    if (options.behaviour.adds_past_length) positions = empty(ctx, {1, ids.size(1)}, DType::int64, Op::add);
+    positions = counted(Op::arange);
+    if (options.behaviour.adds_past_length) positions = counted(Op::add);
     fill_range(ctx, positions);
+  } else if (!options.behaviour.adds_past_length) {
+    cache_position = counted(Op::arange);
   }
   make_masks(ctx, embeds, inputs);
   const bool caches = options.checkpointing == Checkpointing::none && options.behaviour.fills_cache &&
@@ -122,6 +125,7 @@ Tensor CausalLm::decode(Context& ctx, const Tensor& ids, const Tensor& num_items
   if (caches && !parts_.layers.empty()) output.cache.resize(parts_.layers.back()->attention().layer() + 1);
   for (LayerInputs* kind : {&inputs.full, &inputs.sliding}) {
     kind->num_items = num_items, kind->labels = options.shifted_labels, kind->positions = positions;
+    kind->cache_position = cache_position;
     kind->cache = caches ? &output.cache : nullptr;
   }
   Tensor hidden = embeds;

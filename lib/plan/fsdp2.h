@@ -39,7 +39,7 @@ struct Fsdp2 {
   ReshardAfterForward reshard_after_forward = true;
   /// HSDP: a mesh of dp_replicate x dp_shard.
   bool hybrid = false;
-  std::int64_t dp_shard_size = 0;  ///< ranks over which a hybrid plan shards; 0: those of a node
+  std::int64_t dp_shard_size = 0;  ///< of a hybrid plan, beside those of context parallelism; 0: those of a node
   Fsdp2Ignored ignored_params = Fsdp2Ignored::none;
   Fsdp2Wrap auto_wrap_policy = Fsdp2Wrap::transformer_based_wrap;
   /// Of transformer_based_wrap. None: that of the decoder layers.

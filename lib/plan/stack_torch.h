@@ -33,6 +33,10 @@ class TorchStack {
   bool prefers_cudnn_attention() const { return torch_ >= Version{2, 9, 0}; }
   /// torch.nn.functional.grouped_mm is there, for compute capability 8.0 and newer. torch 2.10.
   bool groups_matrices() const { return torch_ >= Version{2, 10, 0}; }
+  /// The ring of context_parallel was looked at in 2.8 and 2.14 (torch/distributed/tensor/experimental).
+  bool shares_sequences() const { return torch_ >= Version{2, 8, 0}; }
+  /// context_parallel cuts its buffers as DTensors of the GPUs' mesh; in 2.8 it cuts them where they are.
+  bool splits_sequences_on_device() const { return torch_ >= Version{2, 9, 0}; }
 
  private:
   Version torch_;

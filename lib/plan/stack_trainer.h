@@ -31,6 +31,9 @@ class TrainerStack {
   /// _get_grad_norm of 5.24 (4.57 does not).
   bool always_works_out_norm() const { return transformers_ >= Version{5, 0, 0}; }
 
+  /// It hands context_parallel its batches (_prepare_context_parallel_inputs); looked at in 4.57 and 5.24.
+  bool shares_sequences() const { return transformers_ >= Version{4, 57, 0}; }
+
   /// The number of label tokens is kept as a tensor, gathered from all ranks. trainer.py, 4.50.
   bool counts_items_on_device() const { return transformers_ >= Version{4, 50, 0}; }
   /// That number is divided once more, by what the ranks share, which makes it a float. trainer.py, 5.0.

@@ -19,7 +19,6 @@ std::vector<double> balanced_piece(const std::vector<double>& whole, std::int64_
 SplitBuffers split_buffers(Context& ctx, const Shape& batch, const RankGroup& group) {
   constexpr int kBuffers = 4;
   SplitBuffers split;
-  if (group.size == 1) return split;
   const Shape piece = batch.with(1, batch[1] / group.size);
   for (int i = 0; i < kBuffers; ++i) {
     const Tensor whole = empty(ctx, batch, DType::int64, Op::input);

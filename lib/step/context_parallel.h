@@ -13,7 +13,6 @@ namespace qlp {
 struct SplitBuffers {
   std::vector<Tensor> shards;
   Tensor last;
-  bool is_split() const { return !shards.empty(); }
 };
 
 /// Of sequences of `length` the piece of one rank: one part of the first half, and its mirror image in the second
@@ -22,7 +21,7 @@ std::vector<double> balanced_piece(const std::vector<double>& whole, std::int64_
                                    std::int64_t rank);
 
 /// The Trainer gives ids, labels, labels moved by one and positions, `batch` [B, S] on the host: each goes to the GPU
-/// whole and is cut there; the piece comes back. Nothing if `group` is one rank.
+/// whole and is cut there; the piece comes back.
 SplitBuffers split_buffers(Context& ctx, const Shape& batch, const RankGroup& group);
 
 }  // namespace qlp

@@ -152,10 +152,12 @@ Tensor Trainer::tokens(Context& ctx, std::int64_t batch_size, std::int64_t micro
 /// _prepare_inputs, _prepare_context_parallel_inputs
 Trainer::Batch Trainer::make_batch(Context& ctx, std::int64_t batch_size, std::int64_t micro) const {
   Batch batch;
-  batch.split = split_buffers(ctx, {batch_size, options_.seq_len}, options_.context_parallel);
+  const RankGroup& ring = options_.context_parallel;
+  if (ring.size > 1 && options_.splits_on_device)
+    batch.split = split_buffers(ctx, {batch_size, options_.seq_len}, ring);
   batch.ids = tokens(ctx, batch_size, micro);
   batch.labels = tokens(ctx, batch_size, micro);
-  if (!batch.split.is_split()) return batch;
+  if (ring.size == 1) return batch;
   batch.shifted_labels = tokens(ctx, batch_size, micro, Text::shifted_labels);
   batch.positions = tokens(ctx, batch_size, micro, Text::positions);
   return batch;

@@ -70,6 +70,7 @@ struct TrainerOptions {
   RankGroup tensor_parallel{MeshAxis::tp};   ///< ranks that share each layer, and its batch
   RankGroup expert_parallel{MeshAxis::ep};   ///< ranks that share the experts of each layer
   RankGroup context_parallel{MeshAxis::cp};  ///< ranks that share each sequence
+  bool splits_on_device = true;              ///< which is cut into their pieces there, not on the host
   PipelineOptions pipeline;
   SaveOptions save;
   std::int64_t checkpoint_step = 0;  ///< after which model and optimizer are saved; 0: never

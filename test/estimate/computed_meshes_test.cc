@@ -96,6 +96,8 @@ TEST_CASE("estimate/computed_meshes: sequences that go round a ring of two, thre
   job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
   check_equals_one_rank(job, Fsdp2{}, {.tolerance = kSixteenBits});
   check_equals_one_rank(shared_sequences(4, 2), Fsdp2{}, {.replicas = 2, .tolerance = kSixteenBits});
+  check_equals_one_rank(shared_sequences(8, 2), Fsdp2{.hybrid = true, .dp_shard_size = 2},
+                        {.replicas = 4, .tolerance = kSixteenBits});
 }
 
 TEST_CASE("estimate/computed_meshes: experts that ranks share, to which tokens travel") {

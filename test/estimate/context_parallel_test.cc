@@ -27,10 +27,10 @@ JobSpec llama(std::int64_t world_size, std::int64_t cp) {
   return job;
 }
 
-std::uint64_t requested_peak(const JobSpec& job, std::int64_t rank = 0) {
-  const auto run = dry_run(job, Fsdp2{}, rank);
+std::uint64_t requested_peak(const JobSpec& job, const Fsdp2& plan = {}) {
+  const auto run = dry_run(job, plan, 0);
   REQUIRE(run);
-  return rank_report(*run, rank, false).training_peak.figures.requested.count();
+  return rank_report(*run, 0, false).training_peak.figures.requested.count();
 }
 
 std::string refusal_of(const JobSpec& job, const ShardingPlan& plan = Fsdp2{}) {
@@ -51,6 +51,24 @@ TEST_CASE("estimate/context_parallel: a sequence that ranks share, as accelerate
   job.adapter = AdapterSpec{.r = 8, .all_linear = true};
   job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
   CHECK(requested_peak(job) == 2060647708);
+}
+
+// The same, and torch 2.8.0, transformers 4.57.1, whose batches are cut on the host and whose model counts positions
+// beside those that it is given.
+TEST_CASE(
+    "estimate/context_parallel: a hybrid mesh shards over ranks that share a sequence, and replicates over others") {
+  const Fsdp2 hybrid{.hybrid = true, .dp_shard_size = 2};
+  JobSpec job = llama(32, 4);
+  job.model.tie_word_embeddings = true;
+  CHECK(requested_peak(job, hybrid) == 2907749652);
+  job.stack.torch = {2, 8, 0}, job.stack.transformers = {4, 57, 1}, job.stack.peft = {0, 18, 0};
+  CHECK(requested_peak(job, hybrid) == 2907739288);
+  job.cluster.world_size = 4, job.cluster.mesh = {.cp = 4, .cp_comm_strategy = CpCommStrategy::alltoall};
+  CHECK(requested_peak(job) == 3514620056);
+  job.cluster.mesh = {.cp = 2};
+  job.adapter = AdapterSpec{.r = 8, .all_linear = true};
+  job.training.gradient_checkpointing = GradientCheckpointing::nonreentrant;
+  CHECK(requested_peak(job) == 1533189272);
 }
 
 TEST_CASE("estimate/context_parallel: every place in the ring is played, and the worst decides") {
@@ -87,7 +105,13 @@ TEST_CASE("estimate/context_parallel: what accelerate and the Trainer refuse, an
   job = llama(4, 2);
   job.cluster.mesh.tp = 2;
   CHECK(refusal_of(job) == "cp-mesh");
+  CHECK(refusal_of(llama(8, 2), Fsdp2{.hybrid = true, .dp_shard_size = 1}) == "cp-hybrid");
+  job = llama(24, 3);
+  job.training.seq_len = 1026, job.cluster.gpus_per_node = 8;
+  CHECK(refusal_of(job, Fsdp2{.hybrid = true}) == "cp-hybrid");  // 8 ranks of a node, of which 3 share a sequence
   job = llama(2, 2);
-  job.stack.transformers = {4, 57, 1};
+  job.stack.transformers = {4, 56, 2};
+  CHECK(refusal_of(job) == "cp-stack");
+  job.stack.transformers = {4, 57, 1}, job.stack.torch = {2, 7, 1};
   CHECK(refusal_of(job) == "cp-stack");
 }

@@ -36,6 +36,13 @@ TEST_CASE("report/export_accelerate: ranks that share a sequence are among those
   for (const char* line : {"  parallelism_config_dp_replicate_size: 1\n", "  parallelism_config_dp_shard_size: 4\n",
                            "  parallelism_config_cp_size: 2\n", "  parallelism_config_cp_comm_strategy: alltoall\n"})
     CHECK(text->find(line) != std::string::npos);
+  NamedPlan plan = *find_plan("fsdp2-hsdp");
+  std::get<Fsdp2>(plan.plan).dp_shard_size = 2;
+  const auto hybrid = accelerate_config(job, plan);
+  REQUIRE(hybrid);
+  for (const char* line : {"  parallelism_config_dp_replicate_size: 2\n", "  parallelism_config_dp_shard_size: 2\n",
+                           "  parallelism_config_cp_size: 2\n"})
+    CHECK(hybrid->find(line) != std::string::npos);
 }
 
 TEST_CASE("report/export_accelerate: the classes of units are those that are planned") {
