@@ -17,14 +17,13 @@ constexpr std::int64_t kMostTokens = 1 << 30;
 constexpr std::int64_t kMostSteps = 64;
 
 /// Names of the Trainer (transformers 4.48 to 5.24, training_args.py, OptimizerNames) that are not planned.
-constexpr std::array<NotSupported, 8> kOtherOptimizers{{
+constexpr std::array<NotSupported, 7> kOtherOptimizers{{
     {"adamw_hf", "transformers has dropped its own AdamW; take adamw_torch"},
     {"adamw_apex_fused", "NVIDIA Apex is not planned"},
     {"adamw_torch_xla", "it is for TPUs"},
     {"adamw_torch_npu_fused", "it is for Ascend NPUs"},
     {"adamw_anyprecision", "torchdistx is not planned"},
     {"galore_adafactor_layerwise", "the Trainer gives it a rate beside relative_step=True, which it refuses"},
-    {"grokadamw", "it moves its state between host and GPU within a step, which is not planned yet"},
     {"paged_adamw", "the Trainer's names are paged_adamw_32bit and paged_adamw_8bit"},
 }};
 

@@ -150,14 +150,20 @@ void hold_first_sums(const JobSpec& job, const ShardingPlan& plan, const StackPr
   }
 }
 
-/// AdaLOMO's sums for what is frozen: of the rows and columns that it has as it is stored.
-void hold_frozen_sums(const JobSpec& job, const Weights& weights, Held& held) {
+/// AdaLOMO's sums for what is frozen: of the rows and columns that it has as it is stored, or of what FSDP1 makes of
+/// it.
+void hold_frozen_sums(const JobSpec& job, const ShardingPlan& plan, const Weights& weights, Held& held) {
   const auto* lomo = std::get_if<Lomo>(&job.training.optimizer.kind);
   if (!lomo || !lomo->adaptive) return;
+  const auto add = [&](bool vector, std::int64_t rows, std::int64_t width) {
+    of(held, Category::optimizer_state) += bytes_of(vector ? rows * width : rows + width, DType::float32);
+  };
+  if (std::holds_alternative<Fsdp1>(plan)) {
+    for (const TrainedShape& part : held.frozen) add(part.vector, part.rows, part.width);
+    return;
+  }
   for (const ListedWeight& weight : weights)
-    if (!weight.trained)
-      of(held, Category::optimizer_state) +=
-          bytes_of(weight.vector ? weight.stored() : weight.rows + weight.width, DType::float32);
+    if (!weight.trained) add(weight.vector, weight.rows, weight.width);
 }
 
 Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t rank, const StackProfile& stack) {
@@ -199,7 +205,7 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
   of(held, Category::workspace) += cublas_workspaces(job, stack);
   if (scales_on_gpu) of(held, Category::workspace) += loss_scale();
   hold_first_sums(job, plan, stack, weights, held);
-  hold_frozen_sums(job, weights, held);
+  hold_frozen_sums(job, plan, weights, held);
   return held;
 }
 

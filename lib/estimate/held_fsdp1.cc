@@ -81,22 +81,20 @@ class Flat {
       return;
     }
     of(held, category_of(first)) += bytes_of(part, dtype);
-    if (!trained) return;
     if (!plan_.use_orig_params) {
-      held.trained.push_back({.rows = part, .dtype = dtype});
+      (trained ? held.trained : held.frozen).push_back({.rows = part, .dtype = dtype});
       return;
     }
-    of(held, Category::gradients) += bytes_of(part, dtype);
+    if (trained) of(held, Category::gradients) += bytes_of(part, dtype);
     for (std::size_t i = 0; i < unit.size(); ++i) {
       const std::int64_t start = std::max(starts[i], from);
       const std::int64_t end = std::min(starts[i] + unit[i].stored(), from + part);
-      if (!unit[i].trained) continue;
       TrainedShape shape = shape_of(unit[i], unit[i].rows, dtype);  // whole, and in its own shape
       if (groups_.shards)
         shape = {.rows = std::max(end - start, std::int64_t{0}), .dtype = dtype, .embedding = unit[i].embedding};
       shape.has_gradient = shape.numel() > 0;
       shape.made_as = first.dtype;
-      held.trained.push_back(shape);
+      (unit[i].trained ? held.trained : held.frozen).push_back(shape);
     }
   }
 

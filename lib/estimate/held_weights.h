@@ -17,6 +17,7 @@ namespace qlp {
 struct Held {
   CategoryBytes sums{};
   std::vector<TrainedShape> trained;
+  std::vector<TrainedShape> frozen{};  ///< parts that FSDP1 makes of what is frozen
 };
 
 inline Bytes& of(CategoryBytes& sums, Category category) { return sums[static_cast<std::size_t>(category)]; }

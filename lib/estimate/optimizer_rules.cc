@@ -9,6 +9,7 @@
 
 #include "base/refusal.h"
 #include "estimate/fsdp2_plan.h"
+#include "estimate/muon_rules.h"
 #include "estimate/weight_list.h"
 #include "estimate/zero_plan.h"
 #include "model/target_matching.h"
@@ -184,7 +185,6 @@ void check_lomo(const JobSpec& job, const ShardingPlan& plan, const StackProfile
     refusals.push_back(refusal(std::move(code), std::move(message), std::string(kKey), std::move(hint)));
   };
   if (const auto* lomo = std::get_if<Lomo>(&job.training.optimizer.kind)) {
-    const bool fsdp1 = std::holds_alternative<Fsdp1>(plan);
     if (std::holds_alternative<Zero>(plan))
       refuse("lomo-zero",
              "accelerate gives the engine's backward pass LOMO's rate, and DeepSpeed takes none: 'got an unexpected "
@@ -198,11 +198,10 @@ void check_lomo(const JobSpec& job, const ShardingPlan& plan, const StackProfile
              "AdaLOMO adds the DTensors that are trained here to plain tensors: 'aten.add_.Tensor: got mixed "
              "torch.Tensor and DTensor'",
              "take lomo or adamw_torch");
-    else if (lomo->adaptive && job.adapter && fsdp1)
-      refuse("adalomo-adapter", "AdaLOMO's sums for the parts of frozen weights are not worked out",
-             "take lomo or adamw_torch");
     if (job.training.fp16)
-      refuse("lomo-float16", "LOMO's own scaling of a float16 loss is not worked out yet",
+      refuse("lomo-float16",
+             "accelerate gives LOMO's rate to the backward pass of a loss that torch's GradScaler scales, which takes "
+             "none: 'Tensor.backward() got an unexpected keyword argument 'learning_rate''",
              "set mixed_precision to bf16");
     if (lomo->adaptive && job.model.experts && !stack.models.lists_experts(job.model.family))
       refuse("adalomo-experts",
@@ -256,7 +255,9 @@ void check_gradients(const JobSpec& job, const ShardingPlan& plan, const StackPr
 void check_offloaded(const OptimizerKind& kind, const StackProfile& stack, Diagnostics& refusals) {
   const bool plain = std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) ||
                      std::holds_alternative<RmsProp>(kind) || std::holds_alternative<Adafactor>(kind) ||
-                     std::holds_alternative<Adagrad>(kind);
+                     std::holds_alternative<Adagrad>(kind) || std::holds_alternative<ScheduleFree>(kind) ||
+                     std::holds_alternative<GrokAdamW>(kind) || std::holds_alternative<StableAdamW>(kind) ||
+                     std::holds_alternative<Lomo>(kind);
   const auto* bnb = std::get_if<Bitsandbytes>(&kind);
   if (bnb && bnb->is_paged && bnb->algorithm == Bitsandbytes::Algorithm::ademamix)
     refusals.push_back(refusal("offloaded-paged-ademamix",
@@ -267,32 +268,15 @@ void check_offloaded(const OptimizerKind& kind, const StackProfile& stack, Diagn
   else if (bnb && !stack.optimizers.bnb_steps_on_host())
     refusals.push_back(refusal("offloaded-bitsandbytes", "bitsandbytes before 0.50 updates no parameters on the host",
                                std::string(kKey), "take adamw_torch, or a newer bitsandbytes"));
+  else if (const auto* lomo = std::get_if<Lomo>(&kind); lomo && lomo->adaptive)
+    refusals.push_back(refusal("offloaded-adalomo",
+                               "AdaLOMO has its sums on the GPU, and parameters on the host: 'Expected all tensors to "
+                               "be on the same device'",
+                               std::string(kKey), "take lomo or adamw_torch, or leave cpu_offload out"));
   else if (!plain && !bnb)
     refusals.push_back(refusal("offloaded-optimizer",
                                "what this optimizer does with parameters on the host is not worked out yet",
                                std::string(kKey), "take adamw_torch, or leave cpu_offload out"));
-}
-
-/// torch's Muon takes matrices: vectors stop it where it is made, flat parts of matrices in its step.
-void check_muon(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, Diagnostics& refusals) {
-  if (!std::holds_alternative<Muon>(job.training.optimizer.kind)) return;
-  const auto refuse = [&](std::string code, std::string message, std::string hint) {
-    refusals.push_back(refusal(std::move(code), std::move(message), std::string(kKey), std::move(hint)));
-  };
-  if (!stack.optimizers.torch_has_muon())
-    refuse("optimizer-not-in-stack", "torch has Muon from 2.9 on", "take a newer stack");
-  const auto weights = list_weights(job, stack.load);
-  if (std::ranges::any_of(weights, [](const ListedWeight& weight) { return weight.trained && weight.vector; }))
-    refuse("muon-on-vectors", "'Muon only supports 2D parameters', and norms, biases or magnitudes are trained",
-           "train LoRA adapters, or take adamw_torch");
-  if (std::holds_alternative<Fsdp2>(plan))
-    refuse("muon-on-dtensor",
-           "which parts a product of DTensors gathers torch weighs up by their sizes, and for Muon's products that is "
-           "not worked out",
-           "take adamw_torch, or plan ddp");
-  else if (!std::holds_alternative<Single>(plan) && !std::holds_alternative<Ddp>(plan))
-    refuse("muon-on-flat-parameters", "'Param gradient must be a 2D matrix': this plan hands Muon flat parameters",
-           "take adamw_torch, or plan ddp");
 }
 
 /// Names that came with later versions: TrainingArguments knows them, or stops.
@@ -336,7 +320,8 @@ Diagnostics check_optimizer(const JobSpec& named, const ShardingPlan& plan, cons
   check_whole(job, plan, stack, refusals);
   check_lomo(named, plan, stack, refusals);
   check_gradients(job, plan, stack, refusals);
-  check_muon(job, plan, stack, refusals);
+  if (std::holds_alternative<Muon>(job.training.optimizer.kind))
+    for (Diagnostic& found : check_muon(job, plan, stack, kKey)) refusals.push_back(std::move(found));
   check_ademamix(job.training.optimizer, stack, refusals);
   check_name(named.training.optimizer, stack, refusals);
   return refusals;

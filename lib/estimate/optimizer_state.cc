@@ -184,6 +184,7 @@ OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehavio
           [&](const Bitsandbytes& bnb) { return of(bnb, behaviour, trained); },
           [&](const ScheduleFree& free) { return copies(trained, free.base == ScheduleFree::Base::sgd ? 1 : 2); },
           [&](const StableAdamW& stable) { return of(stable, trained); },
+          [](const GrokAdamW&) { return OptimizerState{}; },  // on the host
           [&](const Muon&) { return copies(trained, 1); },
           [&](const Torchao& torchao) { return of(torchao, trained); },
           [&](const Apollo& apollo) { return of(apollo, trained); },

@@ -35,10 +35,15 @@ void check_gathered_states(const JobSpec& job, const ShardingPlan& plan, bool sh
              "bitsandbytes keeps few bits or float32 by how much of a parameter a rank has, so that the states of the "
              "ranks differ in dtype, and what torch does there is not worked out",
              "take adamw_torch, or leave checkpoint out");
-    else if (bnb && bnb->is_paged)
+    else if (std::holds_alternative<StableAdamW>(kind))
+      refuse("fsdp1-checkpoint-stable-adamw",
+             "torch gathers a state of one number of StableAdamW as if ranks had parts of it: 'output tensor size must "
+             "be equal to world_size times input tensor size'",
+             "take adamw_torch, or leave checkpoint out");
+    else if (bnb && bnb->is_paged && !stack.optimizers.bnb_wraps_states())
       refuse("fsdp1-checkpoint-paged", "what FSDP1 gathers of states in managed memory is not worked out",
              "take adamw_torch, or leave checkpoint out");
-    else if (bnb && bnb->algorithm == Bitsandbytes::Algorithm::ademamix)
+    else if (bnb && bnb->algorithm == Bitsandbytes::Algorithm::ademamix && !stack.optimizers.bnb_wraps_states())
       refuse("fsdp1-checkpoint-ademamix",
              "what FSDP1 does with the averages of AdEMAMix, two in one tensor, is not worked out",
              "take adamw_torch, or leave checkpoint out");

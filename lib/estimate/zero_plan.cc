@@ -143,14 +143,29 @@ void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) 
   const OptimizerKind& kind = job.training.optimizer.kind;
   const auto* bnb = std::get_if<Bitsandbytes>(&kind);
   const bool lion = bnb && bnb->algorithm == Bitsandbytes::Algorithm::lion && bnb->optim_bits == 32;
-  if (lion && plan.offload_optimizer.device != OffloadDevice::none && plan.zero_force_ds_cpu_optimizer)
-    refusals.push_back(refusal("zero-offloaded-lion", "DeepSpeedCPULion, which takes Lion's place, is not worked out",
-                               "training.optimizer", "take adamw_torch, or leave offload_optimizer out"));
+  const bool replaced = plan.offload_optimizer.device != OffloadDevice::none && plan.zero_force_ds_cpu_optimizer &&
+                        !zero_has_own_optimizer(plan);
+  if (replaced && (lion || std::holds_alternative<Adagrad>(kind))) {
+    const std::string name = lion ? "DeepSpeedCPULion" : "DeepSpeedCPUAdagrad";
+    // map_pytorch_optim_to_deepspeed (accelerate utils/deepspeed.py; huggingface/accelerate 3255)
+    if (job.stack.accelerate >= Version{1, 2, 0})
+      refusals.push_back(refusal("zero-offloaded-by-name",
+                                 "accelerate makes a " + name +
+                                     " with an argument of DeepSpeedCPUAdam: '__init__() got an unexpected keyword "
+                                     "argument 'adamw_mode''",
+                                 "training.optimizer",
+                                 "take adamw_torch, set zero_force_ds_cpu_optimizer to false, or leave "
+                                 "offload_optimizer out"));
+    else if (lion)
+      refusals.push_back(refusal("zero-offloaded-lion", name + ", which takes Lion's place, is not worked out",
+                                 "training.optimizer", "take adamw_torch, or leave offload_optimizer out"));
+  }
   const bool sums = std::holds_alternative<Adagrad>(kind) && plan.offload_optimizer.device == OffloadDevice::none &&
                     load_path(job, plan) != LoadPath::in_parts;
   const bool looked_at = sums || std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) ||
                          bnb != nullptr || std::holds_alternative<Adafactor>(kind) ||
-                         std::holds_alternative<RmsProp>(kind);
+                         std::holds_alternative<RmsProp>(kind) || std::holds_alternative<ScheduleFree>(kind) ||
+                         std::holds_alternative<GrokAdamW>(kind) || std::holds_alternative<StableAdamW>(kind);
   if (plan.stage == 3 && !looked_at)
     refusals.push_back(refusal("zero3-optimizer",
                                "what this optimizer keeps of the flat parts of ZeRO-3 is not worked out yet",

@@ -25,7 +25,8 @@ std::unique_ptr<Optimizer> make_bitsandbytes(const Bitsandbytes& kind, std::vect
                                              OptimizerSetup setup, const std::optional<Projection>& projection = {});
 std::unique_ptr<Optimizer> make_schedule_free(const ScheduleFree& kind, std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_stable_adamw(std::vector<ParameterGroup> groups);
-std::unique_ptr<Optimizer> make_muon(std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_grokadamw(std::vector<ParameterGroup> groups, ClipGradNorm clip);
+std::unique_ptr<Optimizer> make_muon(std::vector<ParameterGroup> groups, const OptimizerSetup& setup);
 std::unique_ptr<Optimizer> make_torchao(const Torchao& kind, std::vector<ParameterGroup> groups);
 
 }  // namespace qlp

@@ -63,6 +63,11 @@ struct StableAdamW {
   friend bool operator==(const StableAdamW&, const StableAdamW&) = default;
 };
 
+/// grokadamw.GrokAdamW 0.1
+struct GrokAdamW {
+  friend bool operator==(const GrokAdamW&, const GrokAdamW&) = default;
+};
+
 /// torch.optim.Muon, with Nesterov's momentum
 struct Muon {
   friend bool operator==(const Muon&, const Muon&) = default;
@@ -107,7 +112,7 @@ struct Lomo {
 };
 
 using OptimizerKind = std::variant<AdamW, Sgd, Adagrad, RmsProp, Adafactor, Bitsandbytes, ScheduleFree, StableAdamW,
-                                   Muon, Torchao, Apollo, GaLore, Lomo>;
+                                   GrokAdamW, Muon, Torchao, Apollo, GaLore, Lomo>;
 
 /// Each parameter has an optimizer of its own, which steps within the backward pass.
 inline bool steps_by_layers(const OptimizerKind& kind) {

@@ -22,7 +22,7 @@ struct OptimizerName {
 };
 
 // clang-format off
-inline constexpr std::array<OptimizerName, 38> kOptimizerNames{{
+inline constexpr std::array<OptimizerName, 39> kOptimizerNames{{
     {"adamw_torch", AdamW{}},
     {"adamw_torch_fused", AdamW{AdamW::Loop::fused}},
     {"adamw_torch_forloop", AdamW{AdamW::Loop::forloop}},  // ours: torch's AdamW(foreach=False)
@@ -49,6 +49,7 @@ inline constexpr std::array<OptimizerName, 38> kOptimizerNames{{
     {"schedule_free_radam", ScheduleFree{ScheduleFree::Base::radam}},
     {"schedule_free_sgd", ScheduleFree{ScheduleFree::Base::sgd}},
     {"stable_adamw", StableAdamW{}},
+    {"grokadamw", GrokAdamW{}},
     {"adamw_torch_8bit", Torchao{8}},
     {"adamw_torch_4bit", Torchao{4}},
     {"apollo_adamw", Apollo{}},

@@ -78,6 +78,15 @@ std::vector<TrainedTensor> Fsdp1Runtime::trained(CausalLm& model) {
   return out;
 }
 
+std::vector<Shape> Fsdp1Runtime::frozen(CausalLm& model) {
+  if (options_.use_orig_params) return ShardingRuntime::frozen(model);
+  std::vector<Shape> out;
+  for (Fsdp1Unit* unit : tree_->units())
+    if (!unit->handle().trained())
+      for (const Tensor& tensor : unit->handle().parameters()) out.push_back(tensor.shape());
+  return out;
+}
+
 void Fsdp1Runtime::begin_micro_step(Context& ctx, bool sync) { tree_->set_sync_gradients(ctx, sync); }
 
 CausalLmOutput Fsdp1Runtime::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,

@@ -20,6 +20,7 @@ class Fsdp1Runtime final : public ShardingRuntime {
   void prepare(Context& ctx, CausalLm& model) override;
   /// The original parameters, or the flat ones.
   std::vector<TrainedTensor> trained(CausalLm& model) override;
+  std::vector<Shape> frozen(CausalLm& model) override;
   void begin_micro_step(Context& ctx, bool sync) override;
   CausalLmOutput forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                          const Tensor& num_items, const RunOptions& options) override;

@@ -24,6 +24,7 @@ class Fsdp2Param {
 
   /// The rows of this rank: of the DTensor that the optimizer gets.
   const Tensor& sharded() const { return sharded_; }
+  const Shape& whole_shape() const { return shape_; }
   /// The same with the padding, which all ranks have alike.
   std::int64_t padded_numel() const { return shard_data_.numel(); }
   /// Makes the shard of `whole` on the device, where it was only planned so far (cut on the meta device).

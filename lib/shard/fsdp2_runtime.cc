@@ -120,8 +120,11 @@ void Fsdp2Runtime::adopt_units(Context& ctx, CausalLm& model) {
 std::vector<TrainedTensor> Fsdp2Runtime::trained(CausalLm& model) {
   std::vector<TrainedTensor> out;
   std::unordered_set<const TensorImpl*> known;
-  for (TrainedTensor& next : ShardingRuntime::trained(model))
-    if (known.insert(next.tensor.impl()).second) out.push_back(std::move(next));
+  for (TrainedTensor& next : ShardingRuntime::trained(model)) {
+    if (!known.insert(next.tensor.impl()).second) continue;
+    if (const Fsdp2Param* shard = fully_shard_.shard_of(*next.parameter)) next.whole = shard->whole_shape();
+    out.push_back(std::move(next));
+  }
   return out;
 }
 

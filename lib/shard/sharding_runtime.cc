@@ -23,6 +23,13 @@ std::vector<TrainedTensor> ShardingRuntime::trained(CausalLm& model) {
   return out;
 }
 
+std::vector<Shape> ShardingRuntime::frozen(CausalLm& model) {
+  std::vector<Shape> out;
+  for (const Parameter* parameter : model.parameters())
+    if (!parameter->trainable) out.push_back(parameter->tensor.shape());
+  return out;
+}
+
 CausalLmOutput ShardingRuntime::forward(Context& ctx, CausalLm& model, const Tensor& ids, const Tensor& labels,
                                         const Tensor& num_items, const RunOptions& options) {
   return model.forward(ctx, ids, labels, num_items, options);

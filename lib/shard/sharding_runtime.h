@@ -17,6 +17,7 @@ struct TrainedTensor {
   const Parameter* parameter = nullptr;
   Tensor tensor;
   bool flat = false;  ///< it stands for parameters, of which that one is the first
+  Shape whole{};      ///< of a DTensor, cut by rows
 };
 
 /// Puts the buffers of a module and of all below it on the GPU.
@@ -37,6 +38,8 @@ class ShardingRuntime {
   virtual void prepare(Context&, CausalLm&) {}
   /// What the optimizer is given, in the order of named_parameters().
   virtual std::vector<TrainedTensor> trained(CausalLm& model);
+  /// What named_parameters() has beside that.
+  virtual std::vector<Shape> frozen(CausalLm& model);
   /// Once the optimizer is there: what makes its states before the first step.
   virtual void initialize_states(Context&, Optimizer&) {}
   /// Before a micro step; without `sync` gradients stay on the rank (no_sync).

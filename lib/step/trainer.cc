@@ -101,14 +101,13 @@ void Trainer::make_optimizer(Context& ctx) {
   OptimizerSetup setup{.behaviour = options_.optimizer_behaviour,
                        .embeddings = {},
                        .adagrad_start = options_.adagrad_start,
-                       .frozen = {}};
-  for (const Parameter* parameter : model_.parameters())
-    if (!parameter->trainable) setup.frozen.push_back(parameter->tensor.shape());
+                       .frozen = runtime_.frozen(model_)};
   Embedding* const embedding = model_.parts().embedding.get();  // none on later stages of a pipeline
   std::vector<TrainedTensor> trained = runtime_.trained(model_);
   auto [groups, decays] = group_parameters(trained, options_.groups);
-  for (auto& [parameter, tensor, flat] : trained) {
+  for (auto& [parameter, tensor, flat, whole] : trained) {
     if (!flat && embedding && parameter == &embedding->weight()) setup.embeddings.push_back(tensor);
+    if (whole.rank() > 0) setup.cut.push_back({tensor, whole});
     by_mesh_[parameter->mesh].tensors.push_back(tensor);
     trained_.push_back(std::move(tensor));
   }
@@ -117,6 +116,11 @@ void Trainer::make_optimizer(Context& ctx) {
     if (mesh == LayerMesh::tp) tensors.axes.push_back(options_.tensor_parallel);
     if (mesh == LayerMesh::ep) tensors.axes.push_back(options_.expert_parallel);
   }
+  if (const auto axes = runtime_.shard_axes(LayerMesh::none); !axes.empty()) setup.shard_group = axes.front();
+  if (!setup.cut.empty())
+    setup.clip_grad_norm = [this](Context& c, const std::vector<Tensor>& parameters, double max_norm) {
+      return runtime_.clip_grad_norm(c, parameters, max_norm);
+    };
   optimizer_ = qlp::make_optimizer(ctx, options_.optimizer, std::move(groups), setup);
   optimizer_->set_lr(options_.learning_rate);
   optimizer_->set_weight_decays(std::move(decays));

@@ -111,27 +111,17 @@ TEST_CASE("estimate/computed_options: DoRA, trained copies of the tables, float1
   JobSpec half = job;
   half.dtype = DType::float16, half.training.bf16 = false, half.training.fp16 = true;
   learns(half);
-  for (const char* name : {"adamw_torch_fused",
-                           "adamw_torch_forloop",
-                           "adamw_bnb_8bit",
-                           "sgd",
-                           "adagrad",
-                           "rmsprop",
-                           "adafactor",
-                           "schedule_free_adamw",
-                           "schedule_free_sgd",
-                           "muon",
-                           "stable_adamw",
-                           "paged_adamw_32bit",
-                           "paged_adamw_8bit",
-                           "lion_32bit",
-                           "lion_8bit",
-                           "paged_lion_32bit",
-                           "rmsprop_bnb",
-                           "rmsprop_bnb_8bit",
-                           "ademamix",
-                           "ademamix_8bit",
-                           "paged_ademamix_8bit"}) {
+  for (const char* name : {"adamw_torch_fused", "adamw_torch_forloop",
+                           "adamw_bnb_8bit",    "sgd",
+                           "adagrad",           "rmsprop",
+                           "adafactor",         "schedule_free_adamw",
+                           "schedule_free_sgd", "muon",
+                           "stable_adamw",      "grokadamw",
+                           "paged_adamw_32bit", "paged_adamw_8bit",
+                           "lion_32bit",        "lion_8bit",
+                           "paged_lion_32bit",  "rmsprop_bnb",
+                           "rmsprop_bnb_8bit",  "ademamix",
+                           "ademamix_8bit",     "paged_ademamix_8bit"}) {
     JobSpec other = job;
     other.training.optimizer = named_optimizer(name);
     learns(other);

@@ -61,6 +61,15 @@ TEST_CASE("estimate/computed_plans: the optimizer that DeepSpeed takes in the pl
   check_equals_unsharded(job, unfused, kSixteenBits);
 }
 
+TEST_CASE("estimate/computed_plans: Muon's products of matrices that FSDP2 has cut, also unevenly") {
+  JobSpec job = on_ranks(small_lora_job(small_model(Family::llama)));
+  job.training.optimizer = named_optimizer("muon");
+  for (const std::int64_t rank : {4, 6}) {
+    job.adapter->r = rank;
+    check_equals_unsharded(job, Fsdp2{}, kSixteenBits);
+  }
+}
+
 TEST_CASE("estimate/computed_plans: a full fine-tune of a model with tied tables, in several micro steps") {
   ModelSpec model = small_model(Family::qwen2);
   model.tie_word_embeddings = true;

@@ -53,10 +53,11 @@ TEST_CASE("estimate/optimizer_rules: what updates parameters on the host") {
     return refusals.empty() ? "" : refusals.front().code;
   };
   for (const char* optimizer :
-       {"adamw_torch", "adagrad", "adafactor", "paged_adamw_8bit", "lion_32bit", "ademamix_8bit"})
+       {"adamw_torch", "adagrad", "adafactor", "paged_adamw_8bit", "lion_32bit", "ademamix_8bit", "lomo"})
     CHECK(refused_offloaded(optimizer).empty());
   CHECK(refused_offloaded("paged_ademamix_8bit") == "offloaded-paged-ademamix");
   CHECK(refused_offloaded("adamw_torch_8bit") == "offloaded-optimizer");
+  CHECK(refused_offloaded("adalomo") == "offloaded-adalomo");
   job.stack.bitsandbytes = Version{0, 49, 2};
   CHECK(refused_offloaded("paged_adamw_8bit") == "offloaded-bitsandbytes");
 }
@@ -68,6 +69,9 @@ TEST_CASE("estimate/optimizer_rules: Adagrad's sums are made before FSDP1 trains
   CHECK(refused(job, "adagrad", "fsdp1-full-shard") == "fsdp1-adagrad-dtypes");
   const auto offloaded = check_optimizer(job, Fsdp1{.cpu_offload = true}, StackProfile(job.stack));
   CHECK(offloaded.empty());  // one by one
+  JobSpec adapters = small_lora_job(small_model(Family::llama));
+  adapters.stack = job.stack;
+  CHECK(refused(adapters, "adagrad", "fsdp1-full-shard").empty());  // in float32 from the beginning
   job.training.bf16 = false;
   CHECK(refused(job, "adagrad", "fsdp1-full-shard").empty());
   JobSpec lora = small_lora_job(small_model(Family::llama));  // adapters are in float32 from the start
@@ -187,26 +191,11 @@ TEST_CASE("estimate/optimizer_rules: LOMO runs where gradients belong to the par
   for (const char* plan : {"zero1", "zero2"}) CHECK(refused(job, "lomo", plan) == "lomo-zero");
   CHECK(refused(job, "adalomo", "fsdp2") == "adalomo-on-dtensor");
   CHECK(refused(lora, "adalomo", "single").empty());
-  CHECK(refused(lora, "adalomo", "fsdp1-full-shard") == "adalomo-adapter");
+  CHECK(refused(lora, "adalomo", "fsdp1-full-shard").empty());
   JobSpec stepping = job;
   stepping.training.optimizer = named_optimizer("lomo");
   CHECK(optimizer_warnings(stepping, Ddp{}).size() == 1);
   CHECK(optimizer_warnings(stepping, Single{}).empty());
-}
-
-TEST_CASE("estimate/optimizer_rules: Muon takes whole matrices alone") {
-  JobSpec lora = small_lora_job(small_model(Family::llama));
-  CHECK(refused(lora, "muon", "single").empty());
-  CHECK(refused(lora, "muon", "ddp").empty());
-  CHECK(refused(lora, "muon", "fsdp1-full-shard") == "muon-on-flat-parameters");
-  CHECK(refused(lora, "muon", "zero2") == "muon-on-flat-parameters");
-  CHECK(refused(lora, "muon", "fsdp2") == "muon-on-dtensor");
-  CHECK(refused(small_job(small_model(Family::llama)), "muon", "single") == "muon-on-vectors");
-  lora.adapter->use_dora = true;
-  CHECK(refused(lora, "muon", "single") == "muon-on-vectors");
-  lora.adapter->use_dora = false;
-  lora.stack.torch = Version{2, 8, 0};
-  CHECK(refused(lora, "muon", "single") == "optimizer-not-in-stack");
 }
 
 // As run with torchao 0.18 on torch 2.14.1, transformers 5.24.0.

@@ -263,7 +263,10 @@ TEST_CASE("estimate/phases: states that differ from rank to rank are gathered in
       CHECK(refused(optimizer, original, type) == "fsdp1-checkpoint-torchao");
     for (const char* optimizer : {"adamw_8bit", "lion_8bit", "adamw_torch_8bit", "adamw_torch_4bit"})
       CHECK(refused(optimizer, flat, type).empty());  // all ranks have as much of one
-    CHECK(refused("paged_adamw_8bit", flat, type) == "fsdp1-checkpoint-paged");
+    for (const char* optimizer : {"paged_adamw_8bit", "paged_adamw_32bit", "ademamix", "paged_ademamix_8bit"})
+      CHECK(refused(optimizer, flat, type).empty());  // beside plain tensors
+    for (const ShardingPlan& plan : {original, flat})
+      CHECK(refused("stable_adamw", plan, type) == "fsdp1-checkpoint-stable-adamw");
     CHECK(refused("adamw_torch", original, type).empty());
     CHECK(refused("adamw_8bit", Ddp{}, type).empty());
   }
@@ -273,6 +276,8 @@ TEST_CASE("estimate/phases: states that differ from rank to rank are gathered in
   job.stack.bitsandbytes = {0, 48, 0};
   CHECK(refused("adamw_8bit", original, StateDictType::full) == "fsdp1-checkpoint-few-bits");
   CHECK(refused("lion_32bit", original, StateDictType::full).empty());
+  CHECK(refused("paged_adamw_8bit", flat, StateDictType::full) == "fsdp1-checkpoint-paged");
+  CHECK(refused("ademamix_8bit", flat, StateDictType::full) == "fsdp1-checkpoint-ademamix");
 }
 
 TEST_CASE("estimate/phases: only the first rank holds the gathered model, on the host") {

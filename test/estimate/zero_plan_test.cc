@@ -215,7 +215,9 @@ TEST_CASE("estimate/zero_plan: torch's Adagrad, which DeepSpeed makes a second t
   full.adapter.reset();
   CHECK(refused(full, plan) == "zero-adagrad");
   plan.offload_optimizer.device = OffloadDevice::cpu;
-  CHECK(refused(job, plan) == "");  // DeepSpeedCPUAdagrad takes its place
+  CHECK(refused(job, plan) == "zero-offloaded-by-name");  // DeepSpeedCPUAdagrad takes its place
+  job.stack.accelerate = Version{1, 1, 1};
+  CHECK(refused(job, plan) == "");
   plan.zero_force_ds_cpu_optimizer = false;
   CHECK(refused(job, plan) == "");
   CHECK(refused(full, plan) == "zero-adagrad");

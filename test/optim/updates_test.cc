@@ -1,6 +1,6 @@
 // What parameters become in a few steps, against the libraries' own classes on the same numbers: torch 2.14.1,
-// transformers 5.24.0 (Adafactor as the Trainer makes it), schedulefree 1.4.1, bitsandbytes 0.50.2 (the classes of
-// bnb.optim on the CPU, in 32 bits), torch-optimi 0.3.3, torchao 0.18 (single_param_adam, not
+// transformers 5.24.0 (Adafactor as the Trainer makes it), schedulefree 1.4.1, grokadamw 0.1.2, bitsandbytes 0.50.2
+// (the classes of bnb.optim on the CPU, in 32 bits), torch-optimi 0.3.3, torchao 0.18 (single_param_adam, not
 // compiled).
 #include <cmath>
 #include <utility>
@@ -71,6 +71,7 @@ TEST_CASE("optim/updates: parameters become what the libraries make of them") {
   check(Bitsandbytes{Algorithm::rmsprop}, {0.2886752, -1.6708205, -0.7886741, 0.7336021, -1.3379182, 2.345782});
   check(Bitsandbytes{Algorithm::ademamix}, {0.8571178, -1.8999448, 0.3142923, 0.369224, -0.8806349, 2.8626301});
   check(StableAdamW{}, {0.8572151, -1.9, 0.3144303, 0.3691498, -0.8805495, 2.8627222});
+  check(GrokAdamW{}, {0.8805619, -1.9339044, 0.3028855, 0.3345167, -0.8492925, 2.8902225});
   check(ScheduleFree{ScheduleFree::Base::sgd}, {0.95825, -1.987375, 0.4854375, 0.317, -0.9005, 2.940125});
 }
 
@@ -83,6 +84,7 @@ TEST_CASE("optim/updates: weight decay, of the parameter or of its gradient") {
   decays(Adagrad{}, {0.9099504, -1.9077543, 0.3595074, 0.2954257, -0.8044482, 2.8985717});
   decays(RmsProp{}, {0.2436852, -1.2688951, -0.4283957, 0.6513667, -1.2605639, 2.0716043});
   decays(Adafactor{}, {0.8828923, -1.9767737, 0.3979694, 0.256575, -0.7647828, 2.9015462});
+  decays(GrokAdamW{}, {0.861662, -1.8951044, 0.2939355, 0.3285417, -0.8333675, 2.8315227});
   decays(ScheduleFree{}, {0.9074601, -1.9216946, 0.3704724, 0.3055657, -0.8059421, 2.8809967});
   decays(ScheduleFree{ScheduleFree::Base::sgd}, {0.94308, -1.9566226, 0.4777837, 0.3125888, -0.8878163, 2.8942025});
 }
