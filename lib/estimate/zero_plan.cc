@@ -165,7 +165,8 @@ void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) 
   const bool looked_at = sums || std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) ||
                          bnb != nullptr || std::holds_alternative<Adafactor>(kind) ||
                          std::holds_alternative<RmsProp>(kind) || std::holds_alternative<ScheduleFree>(kind) ||
-                         std::holds_alternative<GrokAdamW>(kind) || std::holds_alternative<StableAdamW>(kind);
+                         std::holds_alternative<GrokAdamW>(kind) || std::holds_alternative<StableAdamW>(kind) ||
+                         std::holds_alternative<Torchao>(kind);
   if (plan.stage == 3 && !looked_at)
     refusals.push_back(refusal("zero3-optimizer",
                                "what this optimizer keeps of the flat parts of ZeRO-3 is not worked out yet",

@@ -206,6 +206,8 @@ TEST_CASE("estimate/optimizer_rules: torchao's take DTensors") {
       CHECK(refused(job, optimizer, plan).empty());
     CHECK(refused(job, optimizer, "zero2") == "torchao-under-zero");
   }
+  CHECK(refused(job, "adamw_torch_8bit", "zero3").empty());
+  CHECK(refused(job, "adamw_torch_4bit", "zero3") == "torchao-under-zero");
 }
 
 TEST_CASE("estimate/optimizer_rules: the optimizer of DeepSpeed's file is judged in the place of the Trainer's") {

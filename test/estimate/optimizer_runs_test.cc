@@ -61,6 +61,12 @@ TEST_CASE("estimate/optimizer_runs: GrokAdamW on the flat parts of ZeRO-3") {
   CHECK(figures(lora(kOlder, "grokadamw"), kZero3).peak == 3064178349);
 }
 
+// torchao 0.12.0.
+TEST_CASE("estimate/optimizer_runs: torchao's 8 bits on the flat parts of ZeRO-3") {
+  CHECK(figures(full(kOlder, "adamw_torch_8bit"), kZero3).peak == 4234752613);
+  CHECK(figures(lora(kOlder, "adamw_torch_8bit"), kZero3) == Figures{3064717037, 1244401305});
+}
+
 TEST_CASE("estimate/optimizer_runs: with parameters on the host they take nothing of the GPU") {
   for (const char* optimizer : {"stable_adamw", "grokadamw", "schedule_free_adamw", "lomo"}) {
     CAPTURE(optimizer);

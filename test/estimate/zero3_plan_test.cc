@@ -252,7 +252,7 @@ TEST_CASE("estimate/zero3_plan: what cannot run, or is not worked out, is refuse
     CHECK(refused(job, plan) == Codes{"zero3-stacked-experts"});
   }
   SUBCASE("other optimizers") {
-    job.training.optimizer = named_optimizer("adamw_torch_8bit");
+    job.training.optimizer = named_optimizer("lomo");
     CHECK(refused(job, plan) == Codes{"zero3-optimizer"});
     for (const char* optimizer : {"adafactor", "rmsprop", "paged_adamw_8bit", "schedule_free_adamw", "stable_adamw"}) {
       job.training.optimizer = named_optimizer(optimizer);
