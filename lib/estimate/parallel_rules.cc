@@ -237,7 +237,7 @@ void check_pipeline(Rules& rules, const ShardingPlan& plan) {
 }
 
 /// What comes after training.
-void check_phases_of(Rules& rules, const ShardingPlan& plan) {
+void check_phases_of(Rules& rules, const ShardingPlan& plan, const StackProfile& stack) {
   const JobSpec& job = rules.job;
   const Mesh& mesh = job.cluster.mesh;
   const bool whole_layers = mesh.tp > 1 && std::holds_alternative<Single>(plan) && !job.adapter && !job.model.experts;
@@ -251,7 +251,12 @@ void check_phases_of(Rules& rules, const ShardingPlan& plan) {
   if (!job.training.evaluation) return;
   const auto refuse = [&](const char* message, const char* hint) { rules.refuse("mesh-phases", message, hint); };
   if (mesh.pp > 1) refuse("the Trainer evaluates no stages of a pipeline", "leave training.evaluation out");
-  if (mesh.cp > 1 && !job.training.evaluation->prediction_loss_only)
+  if (mesh.cp > 1 && !stack.trainer.shares_evaluated_sequences())
+    refuse(
+        "transformers before 5.23 evaluates whole sequences on each of the ranks that share them, which is not "
+        "planned yet",
+        "leave training.evaluation out, or take a newer stack");
+  else if (mesh.cp > 1 && !job.training.evaluation->prediction_loss_only)
     refuse("logits of shared sequences are gathered as they lie on the ranks, beside whole labels, which fit no metric",
            "prediction_loss_only: true");
   // expert_parallel.py, AutoEP: they then sum what each has computed of all tokens.
@@ -270,7 +275,7 @@ Diagnostics check_mesh(const JobSpec& job, const ShardingPlan& plan, const Stack
   if (mesh.tp > 1) check_tensor_parallel(rules, stack);
   if (mesh.tp > 1) check_data_parallel(rules, plan);
   if (mesh.pp > 1) check_pipeline(rules, plan);
-  check_phases_of(rules, plan);
+  check_phases_of(rules, plan, stack);
   return std::move(rules.found);
 }
 

@@ -33,6 +33,8 @@ class TrainerStack {
 
   /// It hands context_parallel its batches (_prepare_context_parallel_inputs); looked at in 4.57 and 5.24.
   bool shares_sequences() const { return transformers_ >= Version{4, 57, 0}; }
+  /// Also where it evaluates (prediction_step): so in 5.24, not in 4.57.
+  bool shares_evaluated_sequences() const { return transformers_ >= Version{5, 23, 0}; }
 
   /// The number of label tokens is kept as a tensor, gathered from all ranks. trainer.py, 4.50.
   bool counts_items_on_device() const { return transformers_ >= Version{4, 50, 0}; }

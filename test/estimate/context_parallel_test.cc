@@ -110,6 +110,11 @@ TEST_CASE("estimate/context_parallel: what accelerate and the Trainer refuse, an
   job.training.seq_len = 1026, job.cluster.gpus_per_node = 8;
   CHECK(refusal_of(job, Fsdp2{.hybrid = true}) == "cp-hybrid");  // 8 ranks of a node, of which 3 share a sequence
   job = llama(2, 2);
+  job.training.evaluation = EvaluationSpec{.prediction_loss_only = true};
+  CHECK(refusal_of(job).empty());
+  job.stack.transformers = {4, 57, 1};
+  CHECK(refusal_of(job) == "mesh-phases");
+  job = llama(2, 2);
   job.stack.transformers = {4, 56, 2};
   CHECK(refusal_of(job) == "cp-stack");
   job.stack.transformers = {4, 57, 1}, job.stack.torch = {2, 7, 1};
