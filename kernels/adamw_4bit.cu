@@ -74,7 +74,7 @@ cudaError_t adamw_4bit(const View& parameter, const View& grad, const PackedMome
                        const PackedMoment& exp_avg_sq, std::int64_t blocksize, const AdamWNumbers& numbers,
                        cudaStream_t stream) {
   const std::int64_t count = parameter.numel();
-  if (blocksize % 2 != 0 || blocksize > 2 * kMostPairs * std::int64_t{kThreads} || count % blocksize != 0)
+  if (blocksize % 2 != 0 || blocksize > std::int64_t{2} * kMostPairs * kThreads || count % blocksize != 0)
     return cudaErrorInvalidValue;
   const auto at = static_cast<double>(numbers.step);
   const Step step{static_cast<float>(1.0 - numbers.beta1),

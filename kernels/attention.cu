@@ -271,14 +271,14 @@ cudaError_t backward(const Attention& of, const AttentionGradients& gradients, c
 
 cudaError_t attention(const Attention& of, cudaStream_t stream) {
   if (of.q.size[3] <= kChunk) return launch(forward<1>, tiles(of.q), kTileThreads, stream, of);
-  if (of.q.size[3] <= 2 * kChunk) return launch(forward<2>, tiles(of.q), kTileThreads, stream, of);
+  if (of.q.size[3] <= std::int64_t{2} * kChunk) return launch(forward<2>, tiles(of.q), kTileThreads, stream, of);
   if (of.q.size[3] <= kMaxHeadWidth) return launch(forward<4>, tiles(of.q), kTileThreads, stream, of);
   return cudaErrorInvalidValue;
 }
 
 cudaError_t attention_backward(const Attention& of, const AttentionGradients& gradients, cudaStream_t stream) {
   if (of.q.size[3] <= kChunk) return backward<1>(of, gradients, stream);
-  if (of.q.size[3] <= 2 * kChunk) return backward<2>(of, gradients, stream);
+  if (of.q.size[3] <= std::int64_t{2} * kChunk) return backward<2>(of, gradients, stream);
   if (of.q.size[3] <= kMaxHeadWidth) return backward<4>(of, gradients, stream);
   return cudaErrorInvalidValue;
 }

@@ -47,7 +47,7 @@ __global__ void quantize_kernel(std::uint8_t* packed, float* absmax, View x, std
     const float value = i < count ? load<float>(x.data, x.type, i) * inverse : 0.0F;
     return nf4 ? nearest_nf4(value) : nearest_fp4(value);
   };
-  for (std::int64_t i = begin + 2 * lane; i < end; i += 2 * kWarp)
+  for (std::int64_t i = begin + std::int64_t{2} * lane; i < end; i += std::int64_t{2} * kWarp)
     packed[i / 2] = static_cast<std::uint8_t>(nearest(i) << 4U | nearest(i + 1));
 }
 

@@ -18,7 +18,7 @@ template <class E>
 Unexpected(E) -> Unexpected<E>;
 
 template <class T, class E = Diagnostics>
-class Result {
+class Result {  // NOLINT(bugprone-exception-escape): std::variant moves what it holds, or throws nothing
  public:
   // NOLINTBEGIN(google-explicit-constructor): a function returns the value, or Unexpected, as it is.
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}

@@ -1,6 +1,7 @@
 #include "nullgpu/communicators.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 
@@ -61,7 +62,7 @@ std::uint16_t to_bits(float value, bool brain) {
   }
   if (exponent <= 0) {
     const float magnitude = value < 0 ? -value : value;
-    return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(magnitude * 0x1p24F + 0.5F));
+    return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::lround(magnitude * 0x1p24F)));
   }
   return static_cast<std::uint16_t>(sign | ((static_cast<std::uint32_t>(exponent) << 10U) +
                                             (((wide & 0x7fffffU) + 0xfffU + ((wide >> 13U) & 1U)) >> 13U)));

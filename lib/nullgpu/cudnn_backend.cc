@@ -90,7 +90,7 @@ int answer_descriptor(const Descriptor& d, std::int64_t room, std::int64_t* coun
   }
   if (room > 0 && out != nullptr) {
     Descriptor* target = nullptr;
-    std::memcpy(&target, out, sizeof target);
+    std::memcpy(&target, out, sizeof(void*));
     if (target == nullptr) {
       return kBadParameter;
     }

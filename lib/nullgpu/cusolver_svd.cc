@@ -33,7 +33,7 @@ std::int64_t qr_workspace(std::int64_t rows, std::int64_t columns, int version) 
   const std::int64_t block = version >= 11703 ? 256 : 128;
   const std::int64_t geqrf = 8 * block * block + 4 * block * std::max(block, columns);
   if (version < 11600) {
-    return std::max(geqrf, rounded(128 * 257 + rows + 129 * columns));
+    return std::max(geqrf, rounded(std::int64_t{128} * 257 + rows + 129 * columns));
   }
   const std::int64_t vectors = block * (block + 1) + rounded(columns * (rows + columns));
   const std::int64_t products = version < 11700

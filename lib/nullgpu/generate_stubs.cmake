@@ -59,4 +59,4 @@ string(REPLACE "#define QLP_WEAK" "#if defined(__x86_64__)
 #define QLP_ALIAS(name, base) \\
   __asm__(\".weak \" #name \"\\n.type \" #name \", STT_FUNC\\n\" #name \":\\n\" QLP_JUMP #base QLP_PLT \"\\n.size \" #name \", .-\" #name);
 #define QLP_WEAK" body "${body}")
-file(WRITE ${OUT} "${body}")
+file(WRITE ${OUT} "// NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier)\n${body}// NOLINTEND\n")

@@ -27,7 +27,7 @@ std::int64_t square_workspace(std::int64_t n) {
 std::int64_t qr_workspace(std::int64_t rows, std::int64_t columns, CuSolver cusolver) {
   const std::int64_t block = cusolver == CuSolver::v11_7_3 ? 256 : 128;
   const std::int64_t geqrf = 8 * block * block + 4 * block * std::max(block, columns);
-  if (cusolver == CuSolver::v11_4_5) return std::max(geqrf, rounded(128 * 257 + rows + 129 * columns));
+  if (cusolver == CuSolver::v11_4_5) return std::max(geqrf, rounded(std::int64_t{128} * 257 + rows + 129 * columns));
   const std::int64_t vectors = block * (block + 1) + rounded(columns * (rows + columns));
   std::int64_t products = block * rows + 2 * block * columns + (rows <= 32 ? 0 : rounded(columns));
   if (cusolver == CuSolver::v11_6_1) products = rounded(rows + 129 * columns);

@@ -13,6 +13,7 @@
 
 #include <cuda_runtime_api.h>
 
+// NOLINTBEGIN: the names are CUDA's
 #define __global__
 #define __forceinline__ inline
 #define __shared__ static  // blocks run one at a time
@@ -25,6 +26,7 @@ struct dim3 {
 
 // Of the thread that runs now.
 inline dim3 threadIdx, blockIdx, blockDim, gridDim;
+// NOLINTEND
 
 namespace emulation {
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+// NOLINTBEGIN: the names are CUDA's
 #define __host__
 #define __device__
 
@@ -31,3 +32,4 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+// NOLINTEND
