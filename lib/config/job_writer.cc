@@ -179,14 +179,14 @@ std::string training_text(const TrainingSpec& t) {
   lines.raw("optimizer", t.optimizer.name);
   if (const auto& targets = t.optim_targets)
     lines.raw("optim_target_modules", targets_text(targets->all_linear, targets->pattern, targets->modules));
-  if (const auto* apollo = std::get_if<Apollo>(&t.optimizer.kind))
-    lines.raw("optim_args", "{rank: " + text_of(apollo->rank) + ", scale_type: " + text_of(apollo->scale_type) +
-                                ", proj_type: " + text_of(apollo->proj_type) + ", update_proj_gap: " +
-                                text_of(apollo->update_proj_gap) + ", scale: " + text_of(apollo->scale) + "}");
-  if (const auto* galore = std::get_if<GaLore>(&t.optimizer.kind))
-    lines.raw("optim_args", "{rank: " + text_of(galore->rank) + ", proj_type: " + text_of(galore->proj_type) +
-                                ", update_proj_gap: " + text_of(galore->update_proj_gap) +
-                                ", scale: " + text_of(galore->scale) + "}");
+  if (const auto* low_rank = low_rank_of(t.optimizer.kind)) {
+    const auto* apollo = std::get_if<Apollo>(&t.optimizer.kind);
+    const std::string scaling =
+        apollo ? "proj: " + text_of(apollo->proj) + ", scale_type: " + text_of(apollo->scale_type) + ", " : "";
+    lines.raw("optim_args", "{" + scaling + "rank: " + text_of(low_rank->rank) +
+                                ", proj_type: " + text_of(low_rank->proj_type) + ", update_proj_gap: " +
+                                text_of(low_rank->update_proj_gap) + ", scale: " + text_of(low_rank->scale) + "}");
+  }
   lines.add("max_grad_norm", t.max_grad_norm);
   lines.add("attn_implementation", t.attention);
   lines.add("loss", t.loss);

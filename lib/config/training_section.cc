@@ -123,21 +123,25 @@ void read_optim_args(MapReader& training, Read read) {
 }
 
 /// What GaLore and APOLLO have both.
-template <class Kind>
-void read_projection(MapReader& map, Kind& kind) {
-  kind.rank = map.integer_or("rank", {1, 1 << 16}, kind.rank);
-  kind.proj_type = map.choice_or("proj_type", kind.proj_type);
-  kind.update_proj_gap = map.integer_or("update_proj_gap", {1, 1 << 20}, kind.update_proj_gap);
-  kind.scale = map.number_or("scale", {0, 1e9}, kind.scale);
+void read_low_rank(MapReader& map, LowRank& low_rank) {
+  low_rank.rank = map.integer_or("rank", {1, 1 << 16}, low_rank.rank);
+  low_rank.proj_type = map.choice_or("proj_type", low_rank.proj_type);
+  low_rank.update_proj_gap = map.integer_or("update_proj_gap", {1, 1 << 20}, low_rank.update_proj_gap);
+  low_rank.scale = map.number_or("scale", {0, 1e9}, low_rank.scale);
 }
 
 void read_apollo(MapReader& map, Apollo& apollo) {
-  constexpr std::array<std::string_view, 1> kProjections{"random"};
-  constexpr std::array<NotSupported, 1> kOtherProjections{
-      {{"svd", "APOLLO's projections by singular vectors are not planned yet"}}};
-  map.word("proj", kProjections, kOtherProjections);
+  apollo.proj = map.choice_or("proj", apollo.proj);
   apollo.scale_type = map.choice_or("scale_type", apollo.scale_type);
-  read_projection(map, apollo);
+  read_low_rank(map, apollo.low_rank);
+  if (apollo.low_rank.proj_type == ProjectionSide::full)
+    map.refuse(
+        "proj_type", "not-supported",
+        apollo.proj == Apollo::Projector::svd
+            ? "APOLLO's second step takes its vectors of both sides for a tensor: 'list' object has no attribute "
+              "'device''"
+            : "APOLLO has random projections of one side: 'full rank projection is not implemented yet'",
+        "take std, reverse_std, left or right");
 }
 
 std::optional<OptimTargets> read_optim_targets(MapReader& map, const NamedOptimizer& optimizer) {
@@ -249,7 +253,7 @@ TrainingSpec read_training_section(const Section& where, const StackVersions& st
   if (auto* apollo = std::get_if<Apollo>(&spec.optimizer.kind))
     read_optim_args(map, [apollo](MapReader& args) { read_apollo(args, *apollo); });
   if (auto* galore = std::get_if<GaLore>(&spec.optimizer.kind))
-    read_optim_args(map, [galore](MapReader& args) { read_projection(args, *galore); });
+    read_optim_args(map, [galore](MapReader& args) { read_low_rank(args, galore->low_rank); });
   spec.max_grad_norm = map.number_or("max_grad_norm", {}, 1.0);
   spec.attention = map.choice_or("attn_implementation", default_attention(family, stack), kOtherAttention);
   spec.loss = map.choice_or("loss", Loss::plain);

@@ -85,11 +85,8 @@ TrainerOptions trainer_options(const JobSpec& job, std::int64_t ranks, const Mac
   options.num_steps = training.num_steps;
   options.optimizer = training.optimizer.kind;
   // The last step makes new projections, as every update_proj_gap-th does.
-  const auto within = [&](std::int64_t& gap) {
-    gap = std::min(gap, std::max<std::int64_t>(training.num_steps - 1, 1));
-  };
-  if (auto* apollo = std::get_if<Apollo>(&options.optimizer)) within(apollo->update_proj_gap);
-  if (auto* galore = std::get_if<GaLore>(&options.optimizer)) within(galore->update_proj_gap);
+  if (LowRank* low_rank = low_rank_of(options.optimizer))
+    low_rank->update_proj_gap = std::min(low_rank->update_proj_gap, std::max<std::int64_t>(training.num_steps - 1, 1));
   options.groups = {.optim_targets = training.optim_targets,
                     .name_prefix = std::string(wrapper_prefix(job.adapter.has_value())),
                     .norms_decay = stack.trainer.norms_decay(job.model.family),

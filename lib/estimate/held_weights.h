@@ -39,6 +39,7 @@ inline DType dtype_in_use(const JobSpec& job, const QuantBehaviour& quant, const
 inline TrainedShape shape_of(const ListedWeight& weight, std::int64_t rows, DType dtype) {
   return {.rows = rows,
           .width = weight.width,
+          .whole_rows = weight.rows,
           .vector = weight.vector,
           .dtype = dtype,
           .embedding = weight.embedding,

@@ -84,11 +84,47 @@ bool finds_vectors(const JobSpec& job, const StackProfile& stack) {
 }
 
 /// project_back() of reverse_std takes a square for what was projected from the left (galore_projector.py, 1.0).
-bool confuses_sides(const JobSpec& job, const GaLore& galore, const StackProfile& stack) {
-  if (galore.proj_type != GaLore::Side::reverse_std) return false;
+bool confuses_sides(const JobSpec& job, const LowRank& how, const StackProfile& stack) {
+  if (how.proj_type != ProjectionSide::reverse_std) return false;
   return std::ranges::any_of(list_weights(job, stack.load), [&](const ListedWeight& weight) {
-    return weight.projected && weight.trained && weight.rows < weight.width && weight.rows <= galore.rank;
+    return weight.projected && weight.trained && weight.rows < weight.width && weight.rows <= how.rank;
   });
+}
+
+/// Factors by channel are as many as the projected gradient has along the longer side of the raw one, by which they
+/// scale that (apollo.py, steps 3 and 4, 1.0).
+bool finds_channels(const JobSpec& job, const Apollo& apollo, const StackProfile& stack) {
+  if (apollo.scale_type == Apollo::Scale::tensor) return true;
+  return std::ranges::all_of(list_weights(job, stack.load), [&](const ListedWeight& weight) {
+    if (!weight.projected || !weight.trained) return true;
+    const auto [left, right] = projected_sides(apollo.low_rank.proj_type, weight.rows, weight.width);
+    const std::int64_t longer = std::max(weight.rows, weight.width), shorter = std::min(weight.rows, weight.width);
+    const bool cut = weight.rows < weight.width ? right : left;
+    const bool bounded = apollo.proj == Apollo::Projector::svd;
+    const std::int64_t rank = bounded ? std::min(apollo.low_rank.rank, shorter) : apollo.low_rank.rank;
+    return !cut || rank == longer || rank == 1;
+  });
+}
+
+/// GaLore's matrices as DTensors: what is projected from the left is a sum over the ranks (torch 2.8 and 2.14).
+void check_galore_rows(const JobSpec& job, const GaLore& galore, const Fsdp2& plan, const StackProfile& stack,
+                       Diagnostics& refusals) {
+  const auto refuse = [&](std::string message, std::string hint) {
+    refusals.push_back(refusal("galore-sharded", std::move(message), std::string(kKey), std::move(hint)));
+  };
+  const std::int64_t ranks = shard_ranks(job, plan);
+  const auto few = [&](const ListedWeight& weight) {
+    return weight.projected && weight.trained && weight.rows < ranks;
+  };
+  if (job.cluster.mesh != Mesh{} || plan.ignored_params == Fsdp2Ignored::adapter || shards_at_load(job, plan))
+    refuse("what GaLore does with these parts of parameters is not worked out yet",
+           "take adamw_torch, or plan single, ddp or fsdp2");
+  else if (galore.low_rank.proj_type == ProjectionSide::full && job.stack.torch < Version{2, 14, 0})
+    refuse("what DTensor makes of GaLore's two products in a row is worked out from torch 2.14 on",
+           "take another proj_type, or plan ddp");
+  else if (std::ranges::any_of(list_weights(job, stack.load), few))
+    refuse("what DTensor makes of GaLore's products of a matrix with fewer rows than ranks share it is not worked out",
+           "name larger layers in training.optim_target_modules, or plan ddp");
 }
 
 /// Matrices that GaLore and APOLLO project, where ranks share them.
@@ -123,8 +159,9 @@ void check_projected(const JobSpec& job, const ShardingPlan& plan, const StackPr
           elsewhere);
   } else if (std::holds_alternative<Zero>(plan) && projects) {
     refuse(flat, elsewhere);
-  } else if (fsdp2 && !galore && projects && fsdp2->ignored_params != Fsdp2Ignored::adapter &&
-             !shards_at_load(job, *fsdp2)) {
+  } else if (fsdp2 && galore) {
+    check_galore_rows(job, std::get<GaLore>(job.training.optimizer.kind), *fsdp2, stack, refusals);
+  } else if (fsdp2 && projects && fsdp2->ignored_params != Fsdp2Ignored::adapter && !shards_at_load(job, *fsdp2)) {
     refuse(
         "APOLLO numbers its parameters when it is made, and does not find those again that accelerate puts in their "
         "place for FSDP2: KeyError 'seed'",
@@ -142,7 +179,8 @@ void check_whole(const JobSpec& job, const ShardingPlan& plan, const StackProfil
   };
   const bool single = std::holds_alternative<Single>(plan);
   const auto* galore = std::get_if<GaLore>(&job.training.optimizer.kind);
-  if (galore || std::holds_alternative<Apollo>(job.training.optimizer.kind)) {
+  const auto* apollo = std::get_if<Apollo>(&job.training.optimizer.kind);
+  if (galore || apollo) {
     const std::string& name = job.training.optimizer.name;
     const std::string family = galore ? "galore" : "apollo", by_step = family + "_adamw";
     if (!job.training.optim_targets)
@@ -153,16 +191,21 @@ void check_whole(const JobSpec& job, const ShardingPlan& plan, const StackProfil
              "the Trainer: 'No target modules found for " + name +
                  "': training.optim_target_modules names no linear layer of this model",
              "name layers that it has, as q_proj, or all-linear");
-    else if (galore && !finds_vectors(job, stack))
-      refuse("galore-svd-size",
+    else if ((galore || apollo->proj == Apollo::Projector::svd) && !finds_vectors(job, stack))
+      refuse(family + "-svd-size",
              "the workspace for the singular vectors of a weight that training.optim_target_modules names is more than "
              "cuSOLVER takes: 'CUSOLVER_STATUS_INVALID_VALUE'",
              "leave the largest layers out of training.optim_target_modules, as lm_head");
-    else if (galore && confuses_sides(job, *galore, stack))
+    else if (galore && confuses_sides(job, galore->low_rank, stack))
       refuse("galore-rank",
              "GaLore takes the update of a wide matrix for one from the other side where rank is its height or more: "
              "'mat1 and mat2 shapes cannot be multiplied'",
              "take a smaller rank, or proj_type: std");
+    else if (apollo && !finds_channels(job, *apollo, stack))
+      refuse("apollo-channels",
+             "APOLLO scales gradients by channel, and this proj_type leaves a factor for each of the rank instead: "
+             "'The size of tensor a must match the size of tensor b'",
+             "take proj_type: std, or scale_type: tensor");
     if (steps_by_layers(job.training.optimizer.kind)) {
       if (!single)
         refuse("layerwise-ddp", "the Trainer refuses it: 'Layer-wise " + name + " does not support DDP'",
@@ -262,7 +305,7 @@ void check_offloaded(const OptimizerKind& kind, const StackProfile& stack, Diagn
                      std::holds_alternative<RmsProp>(kind) || std::holds_alternative<Adafactor>(kind) ||
                      std::holds_alternative<Adagrad>(kind) || std::holds_alternative<ScheduleFree>(kind) ||
                      std::holds_alternative<GrokAdamW>(kind) || std::holds_alternative<StableAdamW>(kind) ||
-                     std::holds_alternative<Lomo>(kind);
+                     std::holds_alternative<Lomo>(kind) || std::holds_alternative<Muon>(kind);
   const auto* bnb = std::get_if<Bitsandbytes>(&kind);
   if (bnb && bnb->is_paged && bnb->algorithm == Bitsandbytes::Algorithm::ademamix)
     refusals.push_back(refusal("offloaded-paged-ademamix",

@@ -95,42 +95,44 @@ OptimizerState of(const Torchao& kind, std::span<const TrainedShape> trained) {
   return state;
 }
 
-/// Two averages; of a projected matrix those of what it is projected to, the projection, and a norm.
-OptimizerState of(const Apollo& kind, std::span<const TrainedShape> trained) {
-  using Side = Apollo::Side;
-  OptimizerState state;
-  for (const TrainedShape& tensor : trained) {
-    if (!tensor.projected) {
-      state.allocated += bytes_of(2 * tensor.numel(), tensor.dtype);
-      continue;
-    }
-    const bool tall = tensor.rows >= tensor.width;
-    const bool right = kind.proj_type == Side::right || (kind.proj_type == Side::std && tall) ||
-                       (kind.proj_type == Side::reverse_std && !tall);
-    const std::int64_t kept = right ? tensor.rows : tensor.width, cut = right ? tensor.width : tensor.rows;
-    state.allocated += bytes_of(kind.rank * (2 * kept + cut) + 1, tensor.dtype);
-  }
-  return state;
-}
-
-/// What GaLore makes of a matrix, and the elements of its vectors. Those that need no cast stay with all that were
-/// found.
+/// What a matrix is projected to by its vectors, and the bytes of those. Those that need no cast stay with all that
+/// were found.
 struct Projected {
   TrainedShape low_rank;
   Bytes vectors;
 };
-Projected projected(const GaLore& kind, const TrainedShape& matrix) {
-  using Side = GaLore::Side;
-  const bool tall = matrix.rows >= matrix.width, both = kind.proj_type == Side::full;
-  const bool right = kind.proj_type == Side::right || (kind.proj_type == Side::std && tall) ||
-                     (kind.proj_type == Side::reverse_std && !tall);
-  const DType dtype = kind.base == GaLore::Base::adafactor ? DType::float32 : matrix.dtype;
-  const std::int64_t found = std::min(matrix.rows, matrix.width), used = std::min(kind.rank, found);
-  const std::int64_t length = (both || !right ? matrix.rows : 0) + (both || right ? matrix.width : 0);
+Projected projected(const LowRank& how, const TrainedShape& matrix, DType dtype) {
+  const ProjectedSides sides = projected_sides(how.proj_type, matrix.whole_rows, matrix.width);
+  const std::int64_t found = std::min(matrix.whole_rows, matrix.width), used = std::min(how.rank, found);
+  const std::int64_t length = (sides.left ? matrix.whole_rows : 0) + (sides.right ? matrix.width : 0);
   Projected out{matrix, bytes_of((dtype == DType::float32 ? found : used) * length, dtype)};
-  if (both || !right) out.low_rank.rows = used;
-  if (both || right) out.low_rank.width = used;
+  if (sides.left) out.low_rank.rows = used;
+  if (sides.right) out.low_rank.width = used;
   return out;
+}
+
+/// The same by random numbers, whatever the rank.
+Projected projected_by_chance(const LowRank& how, const TrainedShape& matrix) {
+  const bool right = projected_sides(how.proj_type, matrix.rows, matrix.width).right;
+  Projected out{matrix, bytes_of(how.rank * (right ? matrix.width : matrix.rows), matrix.dtype)};
+  (right ? out.low_rank.width : out.low_rank.rows) = how.rank;
+  return out;
+}
+
+/// Two averages; of a projected matrix those of what it is projected to, the projection, and a norm.
+OptimizerState of(const Apollo& kind, std::span<const TrainedShape> trained) {
+  OptimizerState state;
+  for (const TrainedShape& tensor : trained) {
+    TrainedShape kept = tensor;
+    if (tensor.projected) {
+      const Projected made = kind.proj == Apollo::Projector::svd ? projected(kind.low_rank, tensor, tensor.dtype)
+                                                                 : projected_by_chance(kind.low_rank, tensor);
+      kept = made.low_rank;
+      state.allocated += made.vectors + bytes_of(1, tensor.dtype);
+    }
+    state.allocated += bytes_of(2 * kept.numel(), kept.dtype);
+  }
+  return state;
 }
 
 OptimizerState of(const GaLore& kind, const OptimizerBehaviour& behaviour, std::span<const TrainedShape> trained) {
@@ -140,7 +142,8 @@ OptimizerState of(const GaLore& kind, const OptimizerBehaviour& behaviour, std::
   for (TrainedShape& tensor : kept) {
     tensor.embedding = false;  // the Trainer spares them where it makes an optimizer of bitsandbytes'
     if (!tensor.projected) continue;
-    const Projected made = projected(kind, tensor);
+    const DType dtype = kind.base == Base::adafactor ? DType::float32 : tensor.dtype;
+    const Projected made = projected(kind.low_rank, tensor, dtype);
     tensor = made.low_rank, vectors += made.vectors;
   }
   OptimizerState state = kind.base == Base::adafactor ? of(Adafactor{}, kept)

@@ -14,7 +14,8 @@ namespace qlp {
 /// A tensor that is trained, as the optimizer gets it.
 struct TrainedShape {
   std::int64_t rows = 0, width = 1;
-  bool vector = true;  ///< of one dimension
+  std::int64_t whole_rows = rows;  ///< of all ranks
+  bool vector = true;              ///< of one dimension
   DType dtype = DType::float32;
   bool embedding = false;  ///< the weight of an nn.Embedding
   bool projected = false;  ///< by GaLore or APOLLO, to fewer rows or columns

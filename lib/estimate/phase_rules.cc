@@ -54,6 +54,11 @@ void check_gathered_states(const JobSpec& job, const ShardingPlan& plan, bool sh
            "what torch gathers of sums for parameters that are no longer there is not worked "
            "out",
            "take rmsprop, or leave checkpoint out");
+  if (fsdp2 && std::holds_alternative<GaLore>(kind))
+    refuse(
+        "fsdp2-checkpoint-galore",
+        "what torch gathers of GaLore's states, which ranks share otherwise than their parameters, is not worked out",
+        "take adamw_torch, or leave checkpoint out");
   if (fsdp2 && fsdp2->ignored_params != Fsdp2Ignored::adapter && torchao && !shards)
     refuse("fsdp2-checkpoint-torchao",
            "torchao keeps few bits or float32 by how much of a parameter a rank has, so that the states of the ranks "

@@ -1,4 +1,4 @@
-// apollo_torch 1.0, apollo.py and random_projector.py.
+// apollo_torch 1.0, apollo.py, random_projector.py and svd_projector.py.
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -21,8 +21,14 @@ struct ApolloState {
   bool projected = false;
   std::uint64_t seed = 0;  ///< the parameter's number, from 1
   std::int64_t steps = 0;
-  Tensor projector, exp_avg, exp_avg_sq, norm;
-  std::vector<Tensor> tensors() const { return {projector, exp_avg, exp_avg_sq, norm}; }
+  Tensor random;            ///< [rank, columns] or [rows, rank]
+  GaLoreProjector vectors;  ///< in its place, by the largest singular vectors
+  Tensor exp_avg, exp_avg_sq, norm;
+  std::vector<Tensor> tensors() const {
+    std::vector<Tensor> all{random, exp_avg, exp_avg_sq, norm};
+    vectors.add_tensors(all);
+    return all;
+  }
 };
 
 /// The names of the step function, which hold on to what they were given for the last parameter.
@@ -33,8 +39,8 @@ struct Locals {
 class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
  public:
   /// The second group has what is projected.
-  ApolloOptimizer(const Apollo& kind, std::vector<ParameterGroup> groups)
-      : StatefulOptimizer(std::move(groups)), kind_(kind) {
+  ApolloOptimizer(const Apollo& kind, std::vector<ParameterGroup> groups, CuSolver cusolver)
+      : StatefulOptimizer(std::move(groups)), kind_(kind), how_{kind.low_rank, cusolver} {
     std::size_t plain = this->groups().front().size();
     std::uint64_t number = 0;
     each([&](const Tensor&, ApolloState& state) {
@@ -83,21 +89,19 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
     compute(ctx, Unary::add, denom, denom, kApollo.eps);
   }
 
-  /// True if a matrix of these dimensions is multiplied from the right.
-  bool from_right(const Tensor& grad) const {
-    using Side = Apollo::Side;
-    const bool tall = grad.size(0) >= grad.size(1);
-    return kind_.proj_type == Side::right || (kind_.proj_type == Side::std && tall) ||
-           (kind_.proj_type == Side::reverse_std && !tall);
+  void project(Context& ctx, ApolloState& state) {
+    if (kind_.proj == Apollo::Projector::svd)
+      names_.grad = state.vectors.project(ctx, how_, names_.grad, state.steps);
+    else
+      project_by_chance(ctx, state);
   }
 
-  void project(Context& ctx, ApolloState& state) {
+  void project_by_chance(Context& ctx, ApolloState& state) {
     const Tensor full = names_.grad;
-    const bool right = from_right(full);
-    if (state.steps % kind_.update_proj_gap == 0)
-      state.projector =
-          random_matrix(ctx, full, right, random_key(state.seed, static_cast<std::uint64_t>(state.steps)));
-    const Operand matrix{.tensor = state.projector, .turned = true};
+    const bool right = projected_sides(how_.options.proj_type, full.size(0), full.size(1)).right;
+    if (state.steps % how_.options.update_proj_gap == 0)
+      state.random = random_matrix(ctx, full, right, random_key(state.seed, static_cast<std::uint64_t>(state.steps)));
+    const Operand matrix{.tensor = state.random, .turned = true};
     names_.grad = right ? gemm(ctx, {full}, matrix, full.dtype()) : gemm(ctx, matrix, {full}, full.dtype());
   }
 
@@ -105,14 +109,14 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
   Tensor random_matrix(Context& ctx, const Tensor& grad, bool right, std::uint64_t key) const {
     const bool wide = grad.dtype() == DType::float32;
     const Tensor matrix = wide ? grad : empty_like(ctx, grad, DType::float32, Op::to_copy);
-    const Shape shape = right ? Shape{kind_.rank, grad.size(1)} : Shape{grad.size(0), kind_.rank};
+    const Shape shape = right ? Shape{how_.options.rank, grad.size(1)} : Shape{grad.size(0), how_.options.rank};
     const Scoped category(ctx.category, wide ? Category::optimizer_state : ctx.category);
     Tensor projection;
     {
       const Tensor random = empty(ctx, shape, DType::float32, Op::empty);
       fill_normal(ctx, random, key);
       projection = empty(ctx, shape, DType::float32, wide ? Op::optimizer_state : Op::div);
-      compute(ctx, Unary::mul, projection, random, 1 / std::sqrt(static_cast<double>(kind_.rank)));
+      compute(ctx, Unary::mul, projection, random, 1 / std::sqrt(static_cast<double>(how_.options.rank)));
     }
     if (wide) return projection;
     const Scoped kept(ctx.category, Category::optimizer_state);
@@ -176,7 +180,8 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
       state.norm = whole_norm(ctx, names_.scaled_grad);
     }
     names_.norm_grad = names_.scaled_grad;
-    if (kind_.scale != 1) compute(ctx, Unary::mul, names_.norm_grad, names_.norm_grad, std::sqrt(kind_.scale));
+    const double scale = how_.options.scale;
+    if (scale != 1) compute(ctx, Unary::mul, names_.norm_grad, names_.norm_grad, std::sqrt(scale));
   }
 
   Tensor divided(Context& ctx, const Tensor& x, Op op) const {
@@ -199,13 +204,15 @@ class ApolloOptimizer final : public StatefulOptimizer<ApolloState> {
   }
 
   Apollo kind_;
+  Projection how_;
   Locals names_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_apollo(const Apollo& kind, std::vector<ParameterGroup> groups) {
-  return std::make_unique<ApolloOptimizer>(kind, std::move(groups));
+std::unique_ptr<Optimizer> make_apollo(const Apollo& kind, std::vector<ParameterGroup> groups,
+                                       const OptimizerBehaviour& behaviour) {
+  return std::make_unique<ApolloOptimizer>(kind, std::move(groups), behaviour.cusolver);
 }
 
 }  // namespace qlp

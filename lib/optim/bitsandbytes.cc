@@ -169,7 +169,7 @@ class BnbOptimizer final : public StatefulOptimizer<State> {
     const DType dtype = in_8_bits ? DType::uint8 : DType::float32;
     state.made = true;
     if (in_8_bits) {
-      const bool alone = projection_ && projection_->options.layerwise;  // in an optimizer of its own
+      const bool alone = projection_ && projection_->layerwise;  // in an optimizer of its own
       if (alone) map1_ = {}, map2_ = {};
       if (!map1_.defined()) {
         map1_ = state_of(ctx, {kMapSize}, DType::float32);

@@ -26,8 +26,8 @@ struct GaLoreState {
 class GaLoreAdamW final : public StatefulOptimizer<GaLoreState> {
  public:
   /// The second group has what is projected.
-  GaLoreAdamW(const Projection& how, std::vector<ParameterGroup> groups)
-      : StatefulOptimizer(std::move(groups)), how_(how) {
+  GaLoreAdamW(const Projection& how, std::vector<ParameterGroup> groups, const std::vector<CutParameter>& cut)
+      : StatefulOptimizer(std::move(groups)), how_(how), cut_(cut) {
     for_projected([](GaLoreState& state) { state.projector.emplace(); });
   }
 
@@ -45,51 +45,66 @@ class GaLoreAdamW final : public StatefulOptimizer<GaLoreState> {
   void update(Context& ctx, const Tensor& parameter, GaLoreState& state) {
     auto& [grad, denom, norm_grad] = names_;
     grad = grad_of(parameter);
-    if (state.projector) grad = state.projector->project(ctx, how_, grad, state.steps);
+    const CutRows* const cut = cut_.rows_of(parameter);
+    if (state.projector) grad = state.projector->project(ctx, how_, grad, state.steps, cut);
+    const bool all_rows = cut && state.projector && state.projector->projects_rows();
     if (!state.exp_avg.defined()) {
       state.exp_avg = state_like(ctx, grad);
       state.exp_avg_sq = state_like(ctx, grad);
     }
     const auto steps = static_cast<double>(++state.steps);
-    denom = empty_like(ctx, state.exp_avg_sq, Op::foreach_sqrt);
-    average(ctx, state, denom);
+    average(ctx, state, all_rows ? cut : nullptr);
     norm_grad = empty_like(ctx, denom, Op::div);
     compute(ctx, Binary::div, norm_grad, state.exp_avg, denom);
     if (state.projector) norm_grad = state.projector->project_back(ctx, how_, norm_grad);
     const double step_size =
         lr() * std::sqrt(1 - std::pow(kGaLore.beta2, steps)) / (1 - std::pow(kGaLore.beta1, steps));
-    compute(ctx, Binary::add, parameter, parameter, norm_grad, -step_size);
+    if (all_rows) {
+      const Tensor own = empty_like(ctx, parameter, Op::clone);
+      copy_into(ctx, own, norm_grad.narrow(0, cut->first, own.size(0)));
+      compute(ctx, Binary::add, parameter, parameter, own, -step_size);
+    } else {
+      compute(ctx, Binary::add, parameter, parameter, norm_grad, -step_size);
+    }
   }
 
-  /// Both averages in place, and the root of the second.
-  void average(Context& ctx, const GaLoreState& state, const Tensor& denom) const {
-    const Tensor& grad = names_.grad;
+  /// Both averages in place, and the root of the second. `sums`: ranks that each have a part of the gradient, which is
+  /// summed every time that it is used.
+  void average(Context& ctx, const GaLoreState& state, const CutRows* sums) {
+    Tensor& denom = names_.denom;
+    const auto grad = [&] { return sums ? summed(ctx, names_.grad, sums->group) : names_.grad; };
     compute(ctx, Unary::mul, state.exp_avg, state.exp_avg, kGaLore.beta1);
-    compute(ctx, Binary::add, state.exp_avg, state.exp_avg, grad, 1 - kGaLore.beta1);
-    compute(ctx, Binary::mul, denom, grad, grad, 1 - kGaLore.beta2);
+    compute(ctx, Binary::add, state.exp_avg, state.exp_avg, grad(), 1 - kGaLore.beta1);
     compute(ctx, Unary::mul, state.exp_avg_sq, state.exp_avg_sq, kGaLore.beta2);
-    compute(ctx, Binary::add, state.exp_avg_sq, state.exp_avg_sq, denom);
+    {
+      const Tensor one = grad(), other = grad();
+      if (!sums) denom = empty_like(ctx, state.exp_avg_sq, Op::foreach_sqrt);
+      const Tensor& squares = sums ? other : denom;
+      compute(ctx, Binary::mul, squares, one, other, 1 - kGaLore.beta2);
+      compute(ctx, Binary::add, state.exp_avg_sq, state.exp_avg_sq, squares);
+    }
+    if (sums) denom = empty_like(ctx, state.exp_avg_sq, Op::foreach_sqrt);
     compute(ctx, Unary::sqrt, denom, state.exp_avg_sq);
     compute(ctx, Unary::add, denom, denom, kGaLore.eps);
   }
 
   Projection how_;
+  CutParameters cut_;
   Names names_;
 };
 
 }  // namespace
 
 std::unique_ptr<Optimizer> make_galore(const GaLore& kind, std::vector<ParameterGroup> groups,
-                                       const OptimizerBehaviour& behaviour) {
-  const Projection how{kind, behaviour.cusolver};
+                                       const OptimizerSetup& setup) {
+  const Projection how{kind.low_rank, setup.behaviour.cusolver, kind.layerwise};
   if (kind.base == GaLore::Base::adamw_8bit) {
-    OptimizerSetup setup{.behaviour = behaviour, .embeddings = {}};
     constexpr int kBits = 8;
     return make_bitsandbytes({.algorithm = Bitsandbytes::Algorithm::adamw, .optim_bits = kBits}, std::move(groups),
-                             std::move(setup), how);
+                             {.behaviour = setup.behaviour}, how);
   }
   if (kind.base == GaLore::Base::adafactor) return make_adafactor(std::move(groups), how);
-  return std::make_unique<GaLoreAdamW>(how, std::move(groups));
+  return std::make_unique<GaLoreAdamW>(how, std::move(groups), setup.cut);
 }
 
 }  // namespace qlp

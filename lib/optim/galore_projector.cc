@@ -11,19 +11,6 @@
 namespace qlp {
 namespace {
 
-using Side = GaLore::Side;
-
-struct Sides {
-  bool left = false, right = false;
-};
-
-Sides sides_of(Side type, const Tensor& grad) {
-  if (type == Side::full) return {true, true};
-  const bool tall = grad.size(0) >= grad.size(1);
-  const bool right = type == Side::right || (type == Side::std && tall) || (type == Side::reverse_std && !tall);
-  return {!right, right};
-}
-
 /// The first vectors in the dtype of the gradient. Where that is the SVD's own they stay a view of all of them.
 Tensor kept(Context& ctx, const Tensor& vectors, DType dtype) {
   if (vectors.dtype() != dtype) {
@@ -45,14 +32,16 @@ Tensor scaled_by_values(Context& ctx, const Tensor& left, const Tensor& values, 
 }
 
 /// get_orthogonal_matrix, which lets go of its names in their order.
-std::pair<Tensor, Tensor> orthogonal_matrices(Context& ctx, const Tensor& grad, const Projection& how) {
-  const Sides sides = sides_of(how.options.proj_type, grad);
+std::pair<Tensor, Tensor> orthogonal_matrices(Context& ctx, const Tensor& grad, const Projection& how,
+                                              const CutRows* cut) {
+  const std::int64_t rows = cut ? cut->whole : grad.size(0);
+  const ProjectedSides sides = projected_sides(how.options.proj_type, rows, grad.size(1));
   Tensor matrix = grad;
   if (grad.dtype() != DType::float32) {
     matrix = empty_like(ctx, grad, DType::float32, Op::to_copy);
     copy_into(ctx, matrix, grad);
   }
-  Svd found = svd(ctx, matrix, how.cusolver);
+  Svd found = svd(ctx, cut ? all_rows(ctx, matrix, *cut) : matrix, how.cusolver);
   const std::int64_t vectors = std::min(how.options.rank, found.s.numel());
   const auto first = [vectors](const Tensor& of) { return of.narrow(0, 0, vectors); };
   Tensor dropped;
@@ -65,22 +54,30 @@ std::pair<Tensor, Tensor> orthogonal_matrices(Context& ctx, const Tensor& grad, 
   return out;
 }
 
+/// What vectors have for the rows of this rank.
+Tensor own_columns(Context& ctx, const Tensor& vectors, const CutRows& cut, std::int64_t rows) {
+  Tensor own = empty(ctx, {vectors.size(0), rows}, vectors.dtype(), Op::clone);
+  copy_into(ctx, own, vectors.narrow(1, cut.first, rows));
+  return own;
+}
+
 /// To the space of these vectors, from the left and then from the right.
-Tensor projected(Context& ctx, const Tensor& left, const Tensor& right, const Tensor& grad) {
+Tensor projected(Context& ctx, const Tensor& left, const Tensor& right, const Tensor& grad, const CutRows* cut) {
   Tensor out = grad;
-  if (left.defined()) out = gemm(ctx, {left}, {out}, grad.dtype());
+  if (left.defined()) out = gemm(ctx, {cut ? own_columns(ctx, left, *cut, grad.size(0)) : left}, {out}, grad.dtype());
   if (right.defined()) out = gemm(ctx, {out}, {.tensor = right, .turned = true}, grad.dtype());
   return out;
 }
 
 }  // namespace
 
-Tensor GaLoreProjector::project(Context& ctx, const Projection& how, const Tensor& grad, std::int64_t steps) {
+Tensor GaLoreProjector::project(Context& ctx, const Projection& how, const Tensor& grad, std::int64_t steps,
+                                const CutRows* cut) {
   if (steps % how.options.update_proj_gap == 0) {
-    auto found = orthogonal_matrices(ctx, grad, how);
+    auto found = orthogonal_matrices(ctx, grad, how, cut);
     left_ = std::move(found.first), right_ = std::move(found.second);
   }
-  return projected(ctx, left_, right_, grad);
+  return projected(ctx, left_, right_, grad, cut);
 }
 
 Tensor GaLoreProjector::project_back(Context& ctx, const Projection& how, const Tensor& low_rank) const {

@@ -1,15 +1,12 @@
 // torch/optim/_muon.py, torch 2.9 to 2.14.
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
 #include "autograd/matmul.h"
-#include "base/rounding.h"
 #include "optim/clip_grad_norm.h"
 #include "optim/implementations.h"
 #include "optim/mesh_norm.h"
 #include "optim/optimizer_state.h"
-#include "tensor/collective.h"
 #include "tensor/reduction.h"
 
 namespace qlp {
@@ -60,41 +57,15 @@ void iterate(Context& ctx, Orthogonal& ortho) {
 // What DTensor makes of these products (torch/distributed/tensor/_ops/_matrix_ops.py, placement_types.py; seen
 // in 2.14).
 
-/// Of rows that ranks share, each as many but for the last ones.
-struct Rows {
-  const RankGroup& group;
-  std::int64_t whole;
-  std::int64_t most() const { return ceil_div(whole, group.size); }
-  bool even() const { return whole % group.size == 0; }
-};
-
-/// The rows of all ranks; padded where this one has fewer.
-Tensor gathered(Context& ctx, const Tensor& part, const Tensor& padded, const Rows& rows) {
-  Tensor out = empty(ctx, {rows.most() * rows.group.size, part.size(1)}, part.dtype(), Op::all_gather);
-  all_gather(ctx, rows.group, out, padded.defined() ? padded : part);
-  return out;
-}
-Tensor padded(Context& ctx, const Tensor& part, const Rows& rows) {
-  Tensor out = empty(ctx, {rows.most(), part.size(1)}, part.dtype(), Op::pad);
-  if (!ctx.kernels(out)) return out;
-  fill(ctx, out, 0);
-  copy_into(ctx, out.narrow(0, 0, part.size(0)), part);
-  return out;
-}
-Tensor all_rows(Context& ctx, const Tensor& part, const Rows& rows) {
-  const bool pads = part.size(0) < rows.most();
-  return gathered(ctx, part, pads ? padded(ctx, part, rows) : Tensor(), rows).narrow(0, 0, rows.whole);
-}
-
 /// matrix @ matrix.T: the second has its columns cut, which are laid out behind each other, gathered and joined.
-Tensor gram_of_rows(Context& ctx, const Tensor& matrix, const Rows& rows) {
+Tensor gram_of_rows(Context& ctx, const Tensor& matrix, const CutRows& rows) {
   Tensor whole;
   {
     const bool lies_so = matrix.size(0) == rows.most() && rows.most() == 1;
-    const Tensor columns = lies_so ? Tensor() : padded(ctx, matrix, rows);
+    const Tensor columns = lies_so ? Tensor() : padded_rows(ctx, matrix, rows);
     Tensor joined;
     {
-      const Tensor parts = gathered(ctx, matrix, columns, rows);
+      const Tensor parts = gathered_rows(ctx, matrix, columns, rows);
       joined = empty_like(ctx, parts, Op::cat);
       copy_into(ctx, joined, parts);
     }
@@ -107,27 +78,24 @@ Tensor gram_of_rows(Context& ctx, const Tensor& matrix, const Rows& rows) {
   return mm(ctx, matrix, whole.transpose(0, 1));
 }
 
-/// The same where this rank has some rows of `b`, whose others are gathered for the time of it.
-Tensor addmm_rows(Context& ctx, const Tensor& start, const Tensor& a, const Tensor& b, const Rows& rows, double beta,
+/// Of a second factor of which this rank has some rows, the others are gathered for the time of the product alone.
+Tensor addmm_rows(Context& ctx, const Tensor& start, const Tensor& a, const Tensor& b, const CutRows& rows, double beta,
                   double alpha) {
   return addmm(ctx, start, a, all_rows(ctx, b, rows), beta, alpha);
 }
 
 /// With the shorter dimension cut.
-void iterate_rows(Context& ctx, Orthogonal& ortho, const Rows& rows) {
+void iterate_rows(Context& ctx, Orthogonal& ortho, const CutRows& rows) {
   auto& [matrix, gram, gram_update] = ortho;
   gram = gram_of_rows(ctx, matrix, rows);
   gram_update = addmm_rows(ctx, gram, gram, gram, rows, kB, kC);
   matrix = addmm_rows(ctx, matrix, gram_update, matrix, rows, kA, 1);
 }
 
-/// The same where `a` is this rank's part of a sum, which is worked out for the time of it.
+/// A first factor that is this rank's part of a sum is summed for the time of the product alone.
 Tensor addmm_sum(Context& ctx, const Tensor& start, const Tensor& a, const Tensor& b, const RankGroup& group,
                  double beta, double alpha) {
-  const Tensor sum = empty_like(ctx, a, Op::all_reduce);
-  copy_into(ctx, sum, a);
-  all_reduce(ctx, group, sum, ReduceOp::sum);
-  return addmm(ctx, start, sum, b, beta, alpha);
+  return addmm(ctx, start, summed(ctx, a, group), b, beta, alpha);
 }
 
 /// With the longer one cut: the small products are sums over the ranks.
@@ -138,23 +106,22 @@ void iterate_columns(Context& ctx, Orthogonal& ortho, const RankGroup& group) {
   matrix = addmm_sum(ctx, matrix, gram_update, matrix, group, kA, 1);
 }
 
-/// _zeropower_via_newtonschulz: in bfloat16. `whole`: of the DTensor of which `update` has the rows of this rank, if it
+/// _zeropower_via_newtonschulz: in bfloat16. `cut`: of the DTensor of which `update` has the rows of this rank, if it
 /// is one.
-Tensor orthogonalized(Context& ctx, const Tensor& update, const Shape* whole, const RankGroup& group) {
+Tensor orthogonalized(Context& ctx, const Tensor& update, const CutRows* cut) {
   const bool casts = update.dtype() != DType::bfloat16;
   Orthogonal ortho{casts ? empty_like(ctx, update, DType::bfloat16, Op::to_copy) : update, {}, {}};
   if (casts) copy_into(ctx, ortho.matrix, update);
-  const Shape& shape = whole ? *whole : update.shape();
-  const bool turned = shape[0] > shape[1];
+  const bool turned = (cut ? cut->whole : update.size(0)) > update.size(1);
   if (turned) ortho.matrix = ortho.matrix.transpose(0, 1);
-  normalize(ctx, ortho.matrix, whole ? std::vector{group} : std::vector<RankGroup>{});
+  normalize(ctx, ortho.matrix, cut ? std::vector{cut->group} : std::vector<RankGroup>{});
   for (int i = 0; i < kIterations; ++i) {
-    if (!whole)
+    if (!cut)
       iterate(ctx, ortho);
     else if (turned)
-      iterate_columns(ctx, ortho, group);
+      iterate_columns(ctx, ortho, cut->group);
     else
-      iterate_rows(ctx, ortho, {group, shape[0]});
+      iterate_rows(ctx, ortho, *cut);
   }
   return turned ? ortho.matrix.transpose(0, 1) : ortho.matrix;
 }
@@ -162,9 +129,7 @@ Tensor orthogonalized(Context& ctx, const Tensor& update, const Shape* whole, co
 class MuonOptimizer final : public StatefulOptimizer<MuonState> {
  public:
   MuonOptimizer(std::vector<ParameterGroup> groups, const OptimizerSetup& setup)
-      : StatefulOptimizer(std::move(groups)), group_(setup.shard_group) {
-    for (const CutParameter& cut : setup.cut) wholes_.emplace(cut.part.impl(), cut.whole);
-  }
+      : StatefulOptimizer(std::move(groups)), cut_(setup.cut) {}
 
  private:
   void step_group(Context& ctx, const std::vector<Entry>& entries) override {
@@ -177,12 +142,11 @@ class MuonOptimizer final : public StatefulOptimizer<MuonState> {
       interpolate(ctx, buffer, buffer, grad, 1 - kMomentum);
       update = empty_like(ctx, grad, Op::lerp);
       interpolate(ctx, update, grad, buffer, kMomentum);
-      const auto cut = wholes_.find(parameter->impl());
-      const Shape* const whole = cut != wholes_.end() ? &cut->second : nullptr;
-      update = orthogonalized(ctx, update, whole, group_);
+      const CutRows* const cut = cut_.rows_of(*parameter);
+      update = orthogonalized(ctx, update, cut);
       // _adjust_lr, "original"
-      const Shape& shape = whole ? *whole : grad.shape();
-      const auto rows = static_cast<double>(shape[0]), columns = static_cast<double>(shape[1]);
+      const auto rows = static_cast<double>(cut ? cut->whole : grad.size(0));
+      const auto columns = static_cast<double>(grad.size(1));
       compute(ctx, Unary::mul, *parameter, *parameter, 1 - lr() * weight_decay());
       compute(ctx, Binary::add, *parameter, *parameter, update, -lr() * std::sqrt(std::max(1.0, rows / columns)));
     }
@@ -194,8 +158,7 @@ class MuonOptimizer final : public StatefulOptimizer<MuonState> {
     compute(ctx, Binary::add, out, out, b, weight);
   }
 
-  RankGroup group_;
-  std::unordered_map<const TensorImpl*, Shape> wholes_;  ///< of DTensors
+  CutParameters cut_;
 };
 
 }  // namespace

@@ -9,9 +9,9 @@
 
 #include "base/bytes.h"
 #include "optim/clip_grad_norm.h"
+#include "optim/cut_rows.h"
 #include "optim/optimizer_kind.h"
 #include "tensor/context.h"
-#include "tensor/work.h"
 
 namespace qlp {
 
@@ -68,12 +68,6 @@ class Optimizer {
 /// torch.nn.utils.clip_grad_norm_ of parameters, which may be parts of DTensors.
 using ClipGradNorm = std::function<Tensor(Context& ctx, const std::vector<Tensor>& parameters, double max_norm)>;
 
-/// A parameter that is this rank's rows of a DTensor.
-struct CutParameter {
-  Tensor part;
-  Shape whole;
-};
-
 struct OptimizerSetup {
   OptimizerBehaviour behaviour{};
   std::vector<Tensor> embeddings{};  ///< weights of nn.Embedding modules, as far as the optimizer is given them
@@ -81,7 +75,6 @@ struct OptimizerSetup {
   std::vector<Shape> frozen{};  ///< of the weights that it is not given, of which AdaLOMO makes sums too
   ClipGradNorm clip_grad_norm = qlp::clip_grad_norm;
   std::vector<CutParameter> cut{};  ///< of those that it is given
-  RankGroup shard_group{};          ///< which have those
 };
 
 std::unique_ptr<Optimizer> make_optimizer(Context& ctx, const OptimizerKind& kind, std::vector<ParameterGroup> groups,

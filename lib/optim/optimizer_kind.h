@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <variant>
 
+#include "optim/low_rank.h"
 #include "tensor/cusolver.h"
 
 namespace qlp {
@@ -79,29 +80,24 @@ struct Torchao {
   friend bool operator==(const Torchao&, const Torchao&) = default;
 };
 
-/// apollo_torch.APOLLOAdamW with random projections; the options are keys of optim_args
+/// apollo_torch.APOLLOAdamW; the options are keys of optim_args. Updates are multiplied by the root of the scale.
 struct Apollo {
-  enum class Side : std::uint8_t { std, reverse_std, left, right };
+  enum class Projector : std::uint8_t { random, svd };
   enum class Scale : std::uint8_t { channel, tensor };
-  std::int64_t rank = 128;
+  Projector proj = Projector::random;
   Scale scale_type = Scale::channel;
-  Side proj_type = Side::std;
-  std::int64_t update_proj_gap = 200;  ///< steps between new projections
-  double scale = 1;                    ///< updates are multiplied by its root
-  bool layerwise = false;              ///< an optimizer for each parameter, within the backward pass
+  LowRank low_rank{};
+  bool layerwise = false;  ///< an optimizer for each parameter, within the backward pass
   friend bool operator==(const Apollo&, const Apollo&) = default;
 };
 
 /// galore_torch's AdamW, AdamW8bit and Adafactor; the options are keys of optim_args
 struct GaLore {
   enum class Base : std::uint8_t { adamw, adamw_8bit, adafactor };
-  enum class Side : std::uint8_t { std, reverse_std, left, right, full };
+  static constexpr double kScale = 0.25;
   Base base = Base::adamw;
   bool layerwise = false;  ///< an optimizer for each parameter, within the backward pass
-  std::int64_t rank = 128;
-  std::int64_t update_proj_gap = 200;  ///< steps between new projections
-  double scale = 0.25;                 ///< updates are multiplied by it
-  Side proj_type = Side::std;
+  LowRank low_rank{.scale = kScale};
   friend bool operator==(const GaLore&, const GaLore&) = default;
 };
 
@@ -113,6 +109,14 @@ struct Lomo {
 
 using OptimizerKind = std::variant<AdamW, Sgd, Adagrad, RmsProp, Adafactor, Bitsandbytes, ScheduleFree, StableAdamW,
                                    GrokAdamW, Muon, Torchao, Apollo, GaLore, Lomo>;
+
+/// How it projects gradients, if it does.
+template <class Kind>
+auto low_rank_of(Kind& kind) -> decltype(&std::get<GaLore>(kind).low_rank) {
+  if (auto* apollo = std::get_if<Apollo>(&kind)) return &apollo->low_rank;
+  if (auto* galore = std::get_if<GaLore>(&kind)) return &galore->low_rank;
+  return nullptr;
+}
 
 /// Each parameter has an optimizer of its own, which steps within the backward pass.
 inline bool steps_by_layers(const OptimizerKind& kind) {

@@ -64,19 +64,17 @@ inline constexpr std::array<EnumName<Apollo::Scale>, 2> kEnumNames<Apollo::Scale
     {Apollo::Scale::tensor, "tensor"},
 }};
 template <>
-inline constexpr std::array<EnumName<Apollo::Side>, 4> kEnumNames<Apollo::Side>{{
-    {Apollo::Side::std, "std"},
-    {Apollo::Side::reverse_std, "reverse_std"},
-    {Apollo::Side::left, "left"},
-    {Apollo::Side::right, "right"},
+inline constexpr std::array<EnumName<Apollo::Projector>, 2> kEnumNames<Apollo::Projector>{{
+    {Apollo::Projector::random, "random"},
+    {Apollo::Projector::svd, "svd"},
 }};
 template <>
-inline constexpr std::array<EnumName<GaLore::Side>, 5> kEnumNames<GaLore::Side>{{
-    {GaLore::Side::std, "std"},
-    {GaLore::Side::reverse_std, "reverse_std"},
-    {GaLore::Side::left, "left"},
-    {GaLore::Side::right, "right"},
-    {GaLore::Side::full, "full"},
+inline constexpr std::array<EnumName<ProjectionSide>, 5> kEnumNames<ProjectionSide>{{
+    {ProjectionSide::std, "std"},
+    {ProjectionSide::reverse_std, "reverse_std"},
+    {ProjectionSide::left, "left"},
+    {ProjectionSide::right, "right"},
+    {ProjectionSide::full, "full"},
 }};
 template <>
 inline constexpr std::array<EnumName<Attention>, 3> kEnumNames<Attention>{{

@@ -148,17 +148,15 @@ Json training_json(const TrainingSpec& training) {
            {"num_steps", training.num_steps}};
   if (const auto& targets = training.optim_targets)
     out["optim_target_modules"] = targets_json(targets->all_linear, targets->pattern, targets->modules);
-  if (const auto* apollo = std::get_if<Apollo>(&training.optimizer.kind))
-    out["optim_args"] = {{"rank", apollo->rank},
-                         {"scale_type", name_of(apollo->scale_type)},
-                         {"proj_type", name_of(apollo->proj_type)},
-                         {"update_proj_gap", apollo->update_proj_gap},
-                         {"scale", apollo->scale}};
-  if (const auto* galore = std::get_if<GaLore>(&training.optimizer.kind))
-    out["optim_args"] = {{"rank", galore->rank},
-                         {"proj_type", name_of(galore->proj_type)},
-                         {"update_proj_gap", galore->update_proj_gap},
-                         {"scale", galore->scale}};
+  if (const auto* low_rank = low_rank_of(training.optimizer.kind))
+    out["optim_args"] = {{"rank", low_rank->rank},
+                         {"proj_type", name_of(low_rank->proj_type)},
+                         {"update_proj_gap", low_rank->update_proj_gap},
+                         {"scale", low_rank->scale}};
+  if (const auto* apollo = std::get_if<Apollo>(&training.optimizer.kind)) {
+    out["optim_args"]["proj"] = name_of(apollo->proj);
+    out["optim_args"]["scale_type"] = name_of(apollo->scale_type);
+  }
   if (training.evaluation) out["evaluation"] = evaluation_json(*training.evaluation);
   if (training.saves_model) out["save"] = {{"state_dict_type", "FULL_STATE_DICT"}};
   if (training.checkpoint) out["checkpoint"] = {{"state_dict_type", name_of(*training.checkpoint)}};

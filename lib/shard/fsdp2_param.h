@@ -2,6 +2,7 @@
 // (torch/distributed/fsdp/_fully_shard/_fsdp_param.py).
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "nn/parameter.h"
@@ -25,6 +26,8 @@ class Fsdp2Param {
   /// The rows of this rank: of the DTensor that the optimizer gets.
   const Tensor& sharded() const { return sharded_; }
   const Shape& whole_shape() const { return shape_; }
+  /// The first row of this rank, or that behind the last one.
+  std::int64_t first_row() const { return std::min(shard_data_.size(0) * options_->rank, shape_[0]); }
   /// The same with the padding, which all ranks have alike.
   std::int64_t padded_numel() const { return shard_data_.numel(); }
   /// Makes the shard of `whole` on the device, where it was only planned so far (cut on the meta device).

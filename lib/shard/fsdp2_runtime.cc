@@ -122,7 +122,8 @@ std::vector<TrainedTensor> Fsdp2Runtime::trained(CausalLm& model) {
   std::unordered_set<const TensorImpl*> known;
   for (TrainedTensor& next : ShardingRuntime::trained(model)) {
     if (!known.insert(next.tensor.impl()).second) continue;
-    if (const Fsdp2Param* shard = fully_shard_.shard_of(*next.parameter)) next.whole = shard->whole_shape();
+    if (const Fsdp2Param* shard = fully_shard_.shard_of(*next.parameter))
+      next.whole = shard->whole_shape(), next.first_row = shard->first_row();
     out.push_back(std::move(next));
   }
   return out;

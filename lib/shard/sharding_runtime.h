@@ -16,8 +16,9 @@ namespace qlp {
 struct TrainedTensor {
   const Parameter* parameter = nullptr;
   Tensor tensor;
-  bool flat = false;  ///< it stands for parameters, of which that one is the first
-  Shape whole{};      ///< of a DTensor, cut by rows
+  bool flat = false;           ///< it stands for parameters, of which that one is the first
+  Shape whole{};               ///< of a DTensor, cut by rows
+  std::int64_t first_row = 0;  ///< of this rank
 };
 
 /// Puts the buffers of a module and of all below it on the GPU.

@@ -26,7 +26,7 @@ bool is_projected(const Parameter& parameter, const GroupOptions& options) {
 ParameterGroups group_parameters(const std::vector<TrainedTensor>& trained, const GroupOptions& options) {
   const bool projects = options.optim_targets.has_value();
   std::vector<std::pair<LayerMesh, ParameterGroup>> first, second;
-  for (const auto& [parameter, tensor, flat, whole] : trained) {
+  for (const auto& [parameter, tensor, flat, whole, first_row] : trained) {
     const LayerMesh mesh = parameter->mesh;
     const bool is_first = projects ? flat || !is_projected(*parameter, options)
                                    : options.one_group || has_weight_decay(*parameter, options.norms_decay);

@@ -105,9 +105,10 @@ void Trainer::make_optimizer(Context& ctx) {
   Embedding* const embedding = model_.parts().embedding.get();  // none on later stages of a pipeline
   std::vector<TrainedTensor> trained = runtime_.trained(model_);
   auto [groups, decays] = group_parameters(trained, options_.groups);
-  for (auto& [parameter, tensor, flat, whole] : trained) {
+  const auto axes = runtime_.shard_axes(LayerMesh::none);
+  for (auto& [parameter, tensor, flat, whole, first_row] : trained) {
     if (!flat && embedding && parameter == &embedding->weight()) setup.embeddings.push_back(tensor);
-    if (whole.rank() > 0) setup.cut.push_back({tensor, whole});
+    if (whole.rank() > 0) setup.cut.push_back({tensor, {axes.front(), whole[0], first_row}});
     by_mesh_[parameter->mesh].tensors.push_back(tensor);
     trained_.push_back(std::move(tensor));
   }
@@ -116,7 +117,6 @@ void Trainer::make_optimizer(Context& ctx) {
     if (mesh == LayerMesh::tp) tensors.axes.push_back(options_.tensor_parallel);
     if (mesh == LayerMesh::ep) tensors.axes.push_back(options_.expert_parallel);
   }
-  if (const auto axes = runtime_.shard_axes(LayerMesh::none); !axes.empty()) setup.shard_group = axes.front();
   if (!setup.cut.empty())
     setup.clip_grad_norm = [this](Context& c, const std::vector<Tensor>& parameters, double max_norm) {
       return runtime_.clip_grad_norm(c, parameters, max_norm);

@@ -245,15 +245,15 @@ TEST_CASE("config/job_reader: what APOLLO projects, and how") {
     return job(replaced(minimal(), "seq_len: 2048", "seq_len: 2048, " + text)).training;
   };
   const auto apollo = training("optimizer: apollo_adamw, optim_target_modules: [attn, mlp], optim_args: {rank: 7}");
-  CHECK(apollo.optimizer.kind == OptimizerKind(Apollo{.rank = 7}));
+  CHECK(apollo.optimizer.kind == OptimizerKind(Apollo{.low_rank = {.rank = 7}}));
   CHECK(apollo.optim_targets->modules.size() == 2);
   const auto text = training(
       "optimizer: apollo_adamw_layerwise, optim_target_modules: all-linear, "
       "optim_args: 'scale_type=tensor, proj_type=left, update_proj_gap=5'");
-  CHECK(text.optimizer.kind == OptimizerKind(Apollo{.scale_type = Apollo::Scale::tensor,
-                                                    .proj_type = Apollo::Side::left,
-                                                    .update_proj_gap = 5,
-                                                    .layerwise = true}));
+  CHECK(text.optimizer.kind ==
+        OptimizerKind(Apollo{.scale_type = Apollo::Scale::tensor,
+                             .low_rank = {.proj_type = ProjectionSide::left, .update_proj_gap = 5},
+                             .layerwise = true}));
   CHECK(text.optim_targets->all_linear);
   const auto code = [](const std::string& more) {
     const auto read =
@@ -261,7 +261,11 @@ TEST_CASE("config/job_reader: what APOLLO projects, and how") {
     return read ? "" : read.error().front().code;
   };
   CHECK(code("optimizer: apollo_adamw") == "missing-key");
-  CHECK(code("optimizer: apollo_adamw, optim_target_modules: [attn], optim_args: {proj: svd}") == "not-supported");
+  CHECK(code("optimizer: apollo_adamw, optim_target_modules: [attn], optim_args: {proj: svf}") == "bad-value");
+  CHECK(code("optimizer: apollo_adamw, optim_target_modules: [attn], optim_args: {proj: svd}").empty());
+  for (const std::string proj : {"svd", "random"})
+    CHECK(code("optimizer: apollo_adamw, optim_target_modules: [attn], optim_args: {proj: " + proj +
+               ", proj_type: full}") == "not-supported");
   CHECK(code("optimizer: apollo_adamw, optim_target_modules: [attn], optim_args: 'rnk=4'") == "unknown-key");
   CHECK(code("optimizer: sgd, optim_args: 'a=1'") == "not-supported");
 }
@@ -273,11 +277,10 @@ TEST_CASE("config/job_reader: what GaLore projects, and how") {
   const auto galore = training(
       "optimizer: galore_adafactor, optim_target_modules: [attn], optim_args: 'rank=7, update_proj_gap=9, scale=2, "
       "proj_type=full'");
-  CHECK(galore.optimizer.kind == OptimizerKind(GaLore{.base = GaLore::Base::adafactor,
-                                                      .rank = 7,
-                                                      .update_proj_gap = 9,
-                                                      .scale = 2,
-                                                      .proj_type = GaLore::Side::full}));
+  CHECK(galore.optimizer.kind ==
+        OptimizerKind(
+            GaLore{.base = GaLore::Base::adafactor,
+                   .low_rank = {.rank = 7, .proj_type = ProjectionSide::full, .update_proj_gap = 9, .scale = 2}}));
   CHECK(galore.optim_targets->modules.size() == 1);
 }
 

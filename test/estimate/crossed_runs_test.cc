@@ -25,7 +25,7 @@ JobSpec two_layers(std::int64_t world_size) {
   job.training.optimizer = named_optimizer("adamw_torch");
   job.loading = Loading::gpu;
   job.cluster.world_size = world_size;
-  job.stack = {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
+  job.stack = kOlder;
   return job;
 }
 

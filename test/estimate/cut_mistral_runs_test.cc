@@ -14,9 +14,6 @@ namespace {
 using test::Figures;
 using test::figures;
 
-const StackVersions kOlder{{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
-const StackVersions kNewer{{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}};
-
 JobSpec cut_mistral(const StackVersions& stack, const char* optimizer) {
   JobSpec job = small_job({});
   job.model.family = Family::mistral;

@@ -32,7 +32,7 @@ JobSpec two_layers() {
   job.training.seq_len = 256;
   job.training.bf16 = true;
   job.cluster.gpu.capacity = Bytes{std::uint64_t{80} << 30};
-  job.stack = {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
+  job.stack = kOlder;
   job.plans = {{"single", Single{}}};
   return job;
 }

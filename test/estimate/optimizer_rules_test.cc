@@ -74,9 +74,6 @@ TEST_CASE("estimate/optimizer_rules: Adagrad's sums are made before FSDP1 trains
   CHECK(refused(adapters, "adagrad", "fsdp1-full-shard").empty());  // in float32 from the beginning
   job.training.bf16 = false;
   CHECK(refused(job, "adagrad", "fsdp1-full-shard").empty());
-  JobSpec lora = small_lora_job(small_model(Family::llama));  // adapters are in float32 from the start
-  lora.stack.torch = Version{2, 8, 0};
-  CHECK(refused(lora, "adagrad", "fsdp1-full-shard").empty());
 }
 
 TEST_CASE("estimate/optimizer_rules: bitsandbytes' RMSprop in 32 bits wants no gradients in bfloat16") {
@@ -148,13 +145,46 @@ TEST_CASE("estimate/optimizer_rules: GaLore takes whole parameters whose vectors
     CHECK(refused(job, name, "fsdp1-full-shard") == "galore-sharded");
     CHECK(refused(job, name, "zero3") == "galore-sharded");
   }
-  CHECK(refused(job, "galore_adamw", "fsdp2") == "galore-sharded");
+  CHECK(refused(job, "galore_adamw", "fsdp2").empty());
   CHECK(refused(job, "galore_adamw_8bit", "fsdp2") == "bnb-optimizer-on-dtensor");
   CHECK(refused(job, "galore_adafactor", "fsdp2") == "adafactor-on-dtensor");
   CHECK(refused(job, "galore_adamw_layerwise", "single").empty());
   CHECK(refused(job, "galore_adamw_layerwise", "ddp") == "layerwise-ddp");
   job.model.hidden_size = 40000, job.model.intermediate_size = 60000;
   CHECK(refused(job, "galore_adamw", "single") == "galore-svd-size");
+}
+
+// As seen with torch 2.8.0 and 2.14.1.
+TEST_CASE("estimate/optimizer_rules: GaLore's products of DTensors") {
+  JobSpec job = small_job(small_model(Family::llama));
+  job.training.optim_targets = {.modules = {"q_proj", "up_proj"}};
+  job.cluster.world_size = 1000;  // more than the rows of a matrix
+  CHECK(refused(job, "galore_adamw", "fsdp2") == "galore-sharded");
+  job.cluster.world_size = 4;
+  job.training.optimizer = named_optimizer("galore_adamw");
+  low_rank_of(job.training.optimizer.kind)->proj_type = ProjectionSide::full;
+  CHECK(check_optimizer(job, Fsdp2{}, StackProfile(job.stack)).empty());
+  job.stack.torch = Version{2, 8, 0};
+  CHECK_FALSE(check_optimizer(job, Fsdp2{}, StackProfile(job.stack)).empty());
+  CHECK_FALSE(check_optimizer(job, Fsdp2{.ignored_params = Fsdp2Ignored::adapter}, StackProfile(job.stack)).empty());
+}
+
+// 'The size of tensor a (8192) must match the size of tensor b (64)', as seen with apollo_torch 1.0.
+TEST_CASE("estimate/optimizer_rules: APOLLO's factors by channel need the longer side whole") {
+  JobSpec job = small_job(small_model(Family::llama));
+  job.training.optim_targets = {.modules = {"up_proj"}};  // taller than wide
+  const auto fits = [&job](const Apollo& apollo) {
+    job.training.optimizer.kind = apollo;
+    return check_optimizer(job, Single{}, StackProfile(job.stack)).empty();
+  };
+  for (const auto proj : {Apollo::Projector::random, Apollo::Projector::svd}) {
+    CHECK(fits({.proj = proj}));
+    CHECK(fits({.proj = proj, .low_rank = {.proj_type = ProjectionSide::right}}));
+    CHECK_FALSE(fits({.proj = proj, .low_rank = {.proj_type = ProjectionSide::left}}));
+    CHECK_FALSE(fits({.proj = proj, .low_rank = {.proj_type = ProjectionSide::reverse_std}}));
+    CHECK(fits({.proj = proj, .low_rank = {.rank = 1, .proj_type = ProjectionSide::left}}));
+    CHECK(fits({.proj = proj, .scale_type = Apollo::Scale::tensor, .low_rank = {.proj_type = ProjectionSide::left}}));
+  }
 }
 
 TEST_CASE("estimate/optimizer_rules: AdaLOMO has no sums for stacks of experts") {

@@ -15,9 +15,6 @@ namespace {
 using test::Figures;
 using test::figures;
 
-const StackVersions kOlder{{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
-const StackVersions kNewer{{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}};
-
 const Zero kZero3{.stage = 3, .reduce_bucket_size = 500'000'000, .stage3_prefetch_bucket_size = 50'000'000};
 
 JobSpec full(const StackVersions& stack, const char* optimizer, std::int64_t world_size = 4) {
@@ -74,6 +71,40 @@ TEST_CASE("estimate/optimizer_runs: with parameters on the host they take nothin
     older.loading = newer.loading = Loading::cpu;
     CHECK(figures(older, Fsdp1{.cpu_offload = true}) == Figures{2300858464, 17039444});
     CHECK(figures(newer, Fsdp2{.cpu_offload = true}) == Figures{2240037136, 17039626});
+  }
+  JobSpec muon = lora(kNewer, "muon");
+  muon.loading = Loading::cpu;
+  CHECK(figures(muon, Fsdp2{.cpu_offload = true}) == Figures{1485037912, 17039626});
+}
+
+// galore_torch 1.0, in qlora-plan's trace as the oracle has no cuSOLVER; the key matrix is projected from the left, the
+// gate from the right.
+TEST_CASE("estimate/optimizer_runs: GaLore on DTensors, whose vectors are those of the whole matrix") {
+  const auto galore = [](const StackVersions& stack, ProjectionSide side, std::int64_t ranks) {
+    JobSpec job = full(stack, "galore_adamw", ranks);
+    job.training.optim_targets = {.modules = {"k_proj", "gate_proj"}};
+    *low_rank_of(job.training.optimizer.kind) = {
+        .rank = 64, .proj_type = side, .update_proj_gap = 2, .scale = GaLore::kScale};
+    return job;
+  };
+  CHECK(figures(galore(kNewer, ProjectionSide::std, 4), Fsdp2{}) == Figures{3710720276, 1305258254});
+  CHECK(figures(galore(kOlder, ProjectionSide::std, 4), Fsdp2{}) == Figures{3710720152, 1305258130});
+  CHECK(figures(galore(kNewer, ProjectionSide::std, 3), Fsdp2{}) == Figures{4182410046, 1716003626});
+  CHECK(figures(galore(kNewer, ProjectionSide::std, 8), Fsdp2{.hybrid = true, .dp_shard_size = 4}) ==
+        Figures{3801952532, 1305258254});
+  CHECK(figures(galore(kNewer, ProjectionSide::reverse_std, 4), Fsdp2{}) == Figures{3868203284, 1462741262});
+  CHECK(figures(galore(kNewer, ProjectionSide::full, 4), Fsdp2{}) == Figures{3918534932, 1513072910});
+}
+
+// apollo_torch 1.0, in the same way.
+TEST_CASE("estimate/optimizer_runs: APOLLO by singular vectors") {
+  for (const auto& [stack, expected] :
+       {std::pair{kNewer, Figures{4432118042, 2482786586}}, std::pair{kOlder, Figures{4432117918, 2482786462}}}) {
+    JobSpec job = full(stack, "apollo_adamw", 1);
+    job.training.optim_targets = {.modules = {"k_proj", "gate_proj"}};
+    job.training.optimizer.kind =
+        Apollo{.proj = Apollo::Projector::svd, .low_rank = {.rank = 64, .update_proj_gap = 2}};
+    CHECK(figures(job, Single{}) == expected);
   }
 }
 

@@ -21,7 +21,7 @@ JobSpec two_layers(std::int64_t world_size) {
   job.training.bf16 = true;
   job.cluster.world_size = world_size;
   job.cluster.gpu.capacity = Bytes{std::uint64_t{80} << 30};
-  job.stack = {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
+  job.stack = kOlder;
   return job;
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("estimate/phases: a checkpoint gathers what is cut, one tensor or one 
   };
   Zero stage3{.stage = 3, .overlap_comm = true};
   CHECK(peak({"zero3", stage3}, StateDictType::full) == 4091566701);  // DeepSpeed's own checkpoint alone
-  job.stack = {{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}};
+  job.stack = kNewer;
   CHECK(peak(kFsdp2, StateDictType::sharded) == 2322919714);
   CHECK(peak(kFsdp2, StateDictType::automatic) == 2322919714);
   CHECK(peak(kFsdp2, StateDictType::full) == 3373592846);  // the table in float32 is 1050673152
@@ -247,7 +247,7 @@ TEST_CASE("estimate/phases: what a mesh cuts is saved from transformers 5 on") {
 
 TEST_CASE("estimate/phases: states that differ from rank to rank are gathered in no checkpoint") {
   JobSpec job = two_layers(2);
-  job.stack = {{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}};
+  job.stack = kNewer;
   job.adapter = lora();
   const auto refused = [&job](const char* optimizer, const ShardingPlan& plan, StateDictType type) {
     job.training.checkpoint = type;

@@ -10,6 +10,10 @@
 
 namespace qlp {
 
+/// The oracle's stacks 2025-10 and 2026-11.
+inline constexpr StackVersions kOlder{{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
+inline constexpr StackVersions kNewer{{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}};
+
 /// Mixtures of experts, which only newer stacks run.
 inline constexpr Family kMixtures[] = {Family::mixtral, Family::qwen3_moe, Family::olmoe, Family::qwen2_moe,
                                        Family::gpt_oss};
@@ -98,8 +102,8 @@ inline std::vector<StackVersions> sample_stacks() {
       {{2, 4, 1}, {4, 40, 2}, {0, 11, 1}, {0, 31, 0}, {0, 43, 1}},
       {{2, 4, 1}, {4, 48, 1}, {0, 13, 2}, {1, 0, 1}, {0, 43, 3}},
       {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 10, 1}, {0, 46, 1}},
-      {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}},
-      {{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}},
+      kOlder,
+      kNewer,
   };
 }
 

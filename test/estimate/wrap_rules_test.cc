@@ -30,9 +30,6 @@ JobSpec three_layers(const StackVersions& stack) {
   return job;
 }
 
-const StackVersions kOlder{{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
-const StackVersions kNewer{{2, 14, 1}, {5, 24, 0}, {0, 21, 2}, {1, 15, 0}, {0, 50, 2}};
-
 std::string refused(const JobSpec& job, const Fsdp1& plan) {
   const auto options = fsdp1_options(job, plan, 0, StackProfile(job.stack));
   return options ? "" : options.error().front().code;

@@ -8,6 +8,7 @@
 
 #include "estimate/dry_run.h"
 #include "estimate/rank_report.h"
+#include "estimate/small_jobs.h"
 #include "plan/catalogue.h"
 
 namespace qlp {
@@ -25,7 +26,7 @@ JobSpec three_layers() {
   job.training.bf16 = true;
   job.cluster.world_size = 4;
   job.cluster.gpu.capacity = Bytes{std::uint64_t{80} << 30};
-  job.stack = {{2, 8, 0}, {4, 57, 1}, {0, 18, 0}, {1, 15, 0}, {0, 50, 2}};
+  job.stack = kOlder;
   return job;
 }
 

@@ -91,7 +91,7 @@ TEST_CASE("optim/updates: weight decay, of the parameter or of its gradient") {
 
 // apollo_torch 1.0.3 with its random numbers replaced by ours, at TrainingArguments' betas and epsilon.
 TEST_CASE("optim/updates: APOLLO scales gradients by what their projections become") {
-  Apollo apollo{.rank = 2, .update_proj_gap = 2};
+  Apollo apollo{.low_rank = {.rank = 2, .update_proj_gap = 2}};
   check(apollo, {0.7463475, -1.8618727, 0.1369051, 0.4411366, -0.9716064, 2.7606986}, 1e-5, {.count = 4});
   check(apollo, {0.5942826, -1.5131519, 0.0881561, 0.3673734, -0.8021526, 2.2362599}, 1e-5,
         {.count = 4, .weight_decay = 0.5});
@@ -100,7 +100,7 @@ TEST_CASE("optim/updates: APOLLO scales gradients by what their projections beco
   const auto once = [](const Apollo& kind) {
     return after_steps(kind, {2, 1}, {1, 2}, {0.5, 1}, {.count = 1, .in_second_group = true});
   };
-  const Numbers plain = once(apollo), doubled = once({.rank = 2, .update_proj_gap = 2, .scale = 4});
+  const Numbers plain = once(apollo), doubled = once({.low_rank = {.rank = 2, .update_proj_gap = 2, .scale = 4}});
   for (std::size_t i = 0; i < 2; ++i)
     CHECK(doubled[i] - static_cast<double>(i + 1) ==
           doctest::Approx(2 * (plain[i] - static_cast<double>(i + 1))).epsilon(1e-4));
@@ -110,20 +110,20 @@ TEST_CASE("optim/updates: APOLLO scales gradients by what their projections beco
 
 // galore_torch 1.0 on torch's SVD of the CPU.
 TEST_CASE("optim/updates: GaLore trains in the space of singular vectors") {
-  using Side = GaLore::Side;
-  const auto galore = [](GaLore kind, const Numbers& expected) {
-    check(kind, expected, 1e-4, {.count = 3, .in_second_group = true});
+  using enum ProjectionSide;
+  constexpr auto kAdafactor = GaLore::Base::adafactor;
+  const auto galore = [](LowRank low_rank, const Numbers& expected, GaLore::Base base = GaLore::Base::adamw) {
+    low_rank.scale = GaLore::kScale;
+    check(GaLore{.base = base, .low_rank = low_rank}, expected, 1e-4, {.count = 3, .in_second_group = true});
   };
   galore({.rank = 1}, {0.9927473, -1.992126, 0.5082732, 0.2931105, -0.796804, 2.9508231});
-  galore({.rank = 1, .proj_type = Side::reverse_std},
-         {0.9817918, -1.9657025, 0.5122434, 0.2710624, -0.7896734, 2.9858375});
+  galore({.rank = 1, .proj_type = reverse_std}, {0.9817918, -1.9657025, 0.5122434, 0.2710624, -0.7896734, 2.9858375});
   galore({.rank = 2}, {0.9358597, -2.0658202, 0.4479467, 0.2835401, -0.8092018, 2.9406743});
-  galore({.rank = 2, .proj_type = Side::right}, {0.9360442, -1.9776257, 0.4776086, 0.2137426, -0.8046127, 2.9424415});
-  galore({.rank = 2, .proj_type = Side::full}, {0.9690006, -2.0318775, 0.4606654, 0.2400761, -0.80221, 2.9594042});
-  galore({.base = GaLore::Base::adafactor, .rank = 1},
-         {0.9948456, -1.9942646, 0.5061331, 0.2806379, -0.7840923, 2.9635441});
-  galore({.base = GaLore::Base::adafactor, .rank = 2, .proj_type = Side::full},
-         {0.9406512, -2.0222225, 0.4505649, 0.2313607, -0.7564921, 2.9847989});
+  galore({.rank = 2, .proj_type = right}, {0.9360442, -1.9776257, 0.4776086, 0.2137426, -0.8046127, 2.9424415});
+  galore({.rank = 2, .proj_type = full}, {0.9690006, -2.0318775, 0.4606654, 0.2400761, -0.80221, 2.9594042});
+  galore({.rank = 1}, {0.9948456, -1.9942646, 0.5061331, 0.2806379, -0.7840923, 2.9635441}, kAdafactor);
+  galore({.rank = 2, .proj_type = full}, {0.9406512, -2.0222225, 0.4505649, 0.2313607, -0.7564921, 2.9847989},
+         kAdafactor);
 }
 
 TEST_CASE("optim/updates: schedule-free RAdam trains nothing until it trusts its variance") {
