@@ -240,16 +240,10 @@ void check_pipeline(Rules& rules, const ShardingPlan& plan) {
 void check_phases_of(Rules& rules, const ShardingPlan& plan, const StackProfile& stack) {
   const JobSpec& job = rules.job;
   const Mesh& mesh = job.cluster.mesh;
-  const bool whole_layers = mesh.tp > 1 && std::holds_alternative<Single>(plan) && !job.adapter && !job.model.experts;
-  const bool saves = job.training.saves_model || job.training.checkpoint;
-  if (saves && (mesh.pp > 1 || mesh.ep > 1 || (mesh.tp > 1 && !whole_layers)))
-    rules.refuse(
-        "mesh-phases",
-        "saving a model that is cut is planned for full fine-tunes under tensor parallelism alone, and not for "
-        "experts",
-        "leave training.save and training.checkpoint out");
-  if (!job.training.evaluation) return;
   const auto refuse = [&](const char* message, const char* hint) { rules.refuse("mesh-phases", message, hint); };
+  if (mesh.pp > 1 && (job.training.saves_model || job.training.checkpoint))
+    refuse("the Trainer saves no stages of a pipeline", "leave training.save and training.checkpoint out");
+  if (!job.training.evaluation) return;
   if (mesh.pp > 1) refuse("the Trainer evaluates no stages of a pipeline", "leave training.evaluation out");
   if (mesh.cp > 1 && !stack.trainer.shares_evaluated_sequences())
     refuse(

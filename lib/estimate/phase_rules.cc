@@ -78,7 +78,7 @@ void check_checkpoint(const JobSpec& job, const ShardingPlan& plan, const StackP
            "FSDP1 that does not shard saves whole state dicts whatever is asked for, and cannot offload them: "
            "'offload_to_cpu=True and NO_SHARD is not supported yet'",
            "plan ddp, or leave checkpoint out");
-  if (std::holds_alternative<Fsdp2>(plan) && shards_at_load(job, plan))  // trainer.py, Trainer.__init__, 5.24
+  if (job.cluster.mesh.tp > 1 || job.cluster.mesh.ep > 1)  // trainer.py, Trainer.__init__, 5.24
     refuse("mesh-checkpoint",
            "transformers saves no optimizer state of a model that it has cut while it loaded it: 'Resuming is not "
            "supported for models sharded at load time'",

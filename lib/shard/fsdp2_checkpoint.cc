@@ -68,8 +68,7 @@ void Fsdp2Runtime::save_trained(Context& ctx, CausalLm& model, bool keeps) const
   if (const Parameter* table = tied_table(model)) names.push_back(table);
   std::vector<Tensor> state_dict;
   for (const Parameter* parameter : names) {
-    const Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
-    const Tensor whole = shard ? shard->gathered(ctx, shard->sharded()) : parameter->tensor;
+    const Tensor whole = whole_of(ctx, *parameter);
     if (keeps) state_dict.push_back(on_host(ctx, whole));
   }
 }

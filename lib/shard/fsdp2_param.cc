@@ -85,17 +85,18 @@ void Fsdp2Param::reset_shard(Context& ctx) {
 
 Tensor Fsdp2Param::gathered(Context& ctx, const Tensor& part) const {
   const Scoped category(ctx.category, Category::gathered_weights);
-  const std::int64_t rows = shard_data_.size(0);
+  const std::int64_t rows = shard_data_.size(0), ranks = options_->group().size;
   const Tensor own = to_device(ctx, part);  // _gather_state_dict: to where the mesh is
+  if (ranks == 1) return own;
   // Shard._to_replicate_tensor: ranks with fewer rows pad them first.
-  const Tensor padded = own.size(0) < rows ? empty(ctx, shape_.with(0, rows), own.dtype(), Op::pad) : Tensor();
+  const Tensor padded = own.size(0) < rows ? empty(ctx, own.shape().with(0, rows), own.dtype(), Op::pad) : Tensor();
   if (padded.defined() && ctx.kernels(padded)) {
     fill(ctx, padded, 0);
     copy_into(ctx, padded.narrow(0, 0, own.size(0)), own);
   }
-  Tensor whole = empty(ctx, shape_.with(0, rows * options_->group().size), own.dtype(), Op::all_gather);
+  Tensor whole = empty(ctx, own.shape().with(0, rows * ranks), own.dtype(), Op::all_gather);
   all_gather(ctx, options_->group(), whole, padded.defined() ? padded : own);
-  return whole.shape() == shape_ ? whole : whole.narrow(0, 0, shape_[0]);
+  return whole.size(0) == shape_[0] ? whole : whole.narrow(0, 0, shape_[0]);
 }
 
 std::optional<DType> Fsdp2Param::param_dtype() const {

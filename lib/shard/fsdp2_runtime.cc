@@ -9,6 +9,7 @@
 #include "optim/mesh_norm.h"
 #include "optim/weight_decay.h"
 #include "shard/fsdp2_units.h"
+#include "shard/full_tensor.h"
 #include "tensor/collective.h"
 #include "tensor/compute.h"
 #include "tensor/factories.h"
@@ -163,6 +164,16 @@ std::vector<Tensor> Fsdp2Runtime::clones_of_whole(Context& ctx, CausalLm& model)
   return keeps_whole ? with_clones(ctx, model) : std::vector<Tensor>{};
 }
 
+/// Of what ranks share by layers too, rows are gathered first, unless those are not what is shared there.
+Tensor Fsdp2Runtime::whole_of(Context& ctx, const Parameter& parameter) const {
+  const Fsdp2Param* shard = fully_shard_.shard_of(parameter);
+  Tensor whole = shard ? shard->sharded() : parameter.tensor;
+  const bool of_layers = parameter.mesh != LayerMesh::none, of_columns = of_layers && parameter.cut_dim > 0;
+  if (of_columns) whole = full_tensor(ctx, parameter, whole);
+  if (shard) whole = shard->gathered(ctx, whole);
+  return of_layers && !of_columns ? full_tensor(ctx, parameter, whole) : whole;
+}
+
 /// get_model_state_dict: what is unsharded goes first, then each parameter is gathered, copied to the host by the first
 /// rank, and dropped (torch/distributed/_state_dict_utils.py, _gather_state_dict). Tied names come out apart.
 StateDict Fsdp2Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
@@ -173,8 +184,7 @@ StateDict Fsdp2Runtime::state_dict(Context& ctx, CausalLm& model, bool keeps) {
   StateDict out;
   out.clones = clones_of_whole(ctx, model);
   for (const Parameter* parameter : names) {
-    const Fsdp2Param* shard = fully_shard_.shard_of(*parameter);
-    const Tensor whole = shard ? shard->gathered(ctx, shard->sharded()) : parameter->tensor;
+    const Tensor whole = whole_of(ctx, *parameter);
     if (keeps) out.entries.push_back({parameter, to_host(ctx, whole)});
   }
   return out;

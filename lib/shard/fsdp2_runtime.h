@@ -42,6 +42,7 @@ class Fsdp2Runtime final : public ShardingRuntime {
   void set_prefetch(CausalLm& model) const;
   void cast_shards(Context& ctx, Module& module);
   std::vector<Tensor> clones_of_whole(Context& ctx, CausalLm& model) const;
+  Tensor whole_of(Context& ctx, const Parameter& parameter) const;
   void save_shards(Context& ctx, CausalLm& model, bool adapter_only) const;
   void save_trained(Context& ctx, CausalLm& model, bool keeps) const;
   void save_optimizer(Context& ctx, CausalLm& model, Optimizer& optimizer, const TrainingStateRequest& request) const;
