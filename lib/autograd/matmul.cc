@@ -85,6 +85,15 @@ Tensor gemm_with_bias(Context& ctx, const Tensor& x, const Tensor& weight, const
   return out;
 }
 
+/// What each of several tensors has of their sum; autograd sees none of it
+/// (torch/distributed/tensor/placement_types.py, Partial._partition_value, 2.14).
+Tensor part_of_sum(Context& ctx, const Tensor& sum, std::int64_t summands) {
+  const Scoped category(ctx.category, Category::workspace);
+  Tensor part = empty_like(ctx, sum, Op::div);
+  compute(ctx, Unary::mul, part, sum, 1 / static_cast<double>(summands));
+  return part;
+}
+
 /// The matrix or stack of matrices that a kernel multiplies.
 Array matrix_of(const Operand& operand) {
   Array out = array_of(operand.tensor);
@@ -117,7 +126,8 @@ Tensor gemm(Context& ctx, const Operand& a, const Operand& b, DType dtype, Op op
   return out;
 }
 
-Tensor linear(Context& ctx, const Tensor& input, const Tensor& stored_weight, const Tensor& stored_bias) {
+Tensor linear(Context& ctx, const Tensor& input, const Tensor& stored_weight, const Tensor& stored_bias,
+              std::int64_t summands) {
   if (!ctx.saved_hooks.empty() && dynamic_cast<Zero3LinearFunction*>(ctx.saved_hooks.back()))
     return linear_for_zero3(ctx, input, stored_weight, stored_bias);
   // C++ evaluates the casts of the arguments from the last to the first.
@@ -137,7 +147,8 @@ Tensor linear(Context& ctx, const Tensor& input, const Tensor& stored_weight, co
     if (node->wants(0)) node->x.save(ctx, x);
     if (node->wants(1)) node->weight.save(ctx, weight.alias());  // weight.t()
   }
-  const Tensor flat = bias.defined() ? gemm_with_bias(ctx, x, weight, bias)
+  const Tensor added = summands > 1 ? part_of_sum(ctx, bias, summands) : bias;
+  const Tensor flat = bias.defined() ? gemm_with_bias(ctx, x, weight, added)
                                      : gemm(ctx, {x}, {.tensor = weight, .turned = true}, x.dtype());
   touch_weight(ctx, stored_weight);
   Tensor out = flat.view(dense.shape().with(-1, weight.size(0)));

@@ -5,8 +5,9 @@
 
 namespace qlp {
 
-/// F.linear: x [..., K] with weight [N, K] and bias [N] or none, in the low precision dtype under autocast.
-Tensor linear(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+/// F.linear: x [..., K] with weight [N, K] and bias [N] or none, in the low precision dtype under autocast. `summands`:
+/// results that are summed, each of which has as large a part of the bias.
+Tensor linear(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias = {}, std::int64_t summands = 1);
 /// Batched product of [B, H, M, K] and [B, H, K, N], as torch.matmul runs it.
 Tensor batched_matmul(Context& ctx, const Tensor& a, const Tensor& b);
 

@@ -64,10 +64,11 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
   if (design_of(model.family).biased_stacks)
     rules.refuse("tp-biased-experts", "the model's class has no plan of tensor parallelism (configuration_gpt_oss.py)",
                  "tp: 1");
-  else if (model.attention_bias || model.mlp_bias)
-    rules.refuse("tp-bias", "biases of layers that are cut by input features are not planned yet", "tp: 1");
   if (job.quantization && job.quantization->eight_bit())
-    rules.refuse("tp-int8", "8-bit weights under tensor parallelism are not worked out yet", "tp: 1");
+    rules.refuse("tp-int8",  // seen: bitsandbytes 0.50, nn/modules.py, Linear8bitLt.forward
+                 "8-bit weights under tensor parallelism are DTensors, on which bitsandbytes 0.50 stops: 'DTensor' "
+                 "object has no attribute 'CB'",
+                 "tp: 1, or a base that is not quantized");
   if (job.quantization && !job.quantization->eight_bit())
     rules.refuse(
         "tp-quantized",  // seen: lora/bnb.py, dispatch_bnb_4bit
@@ -77,7 +78,11 @@ void check_tensor_parallel(Rules& rules, const StackProfile& stack) {
   if (uses_liger(job)) rules.refuse("tp-liger", "Liger's loss reads a whole head", "loss: plain");
   if (!job.adapter) return;
   if (job.adapter->use_dora)
-    rules.refuse("tp-dora", "DoRA under tensor parallelism is not planned yet", "use_dora: false");
+    rules.refuse(
+        "tp-dora",  // seen: lora/dora.py, get_weight_norm
+        "PEFT 0.21 adds DoRA's plain update to weights that are DTensors: 'aten.add.Tensor got mixed torch.Tensor and "
+        "DTensor'",
+        "use_dora: false");
   const auto weights = list_weights(job, StackProfile(job.stack).load);
   if (std::ranges::any_of(weights,
                           [](const ListedWeight& w) { return w.kind == WeightKind::saved_copy && w.of_norm(); }))
@@ -147,9 +152,14 @@ void check_context_parallel(Rules& rules, const ShardingPlan& plan, const StackP
   if (!fsdp2)
     rules.refuse("cp-plan", "accelerate's context parallelism is for FSDP2, whose ranks it shares", "plan fsdp2");
   if (fsdp2 && fsdp2->hybrid) check_hybrid_ring(rules, *fsdp2);
-  if (mesh.tp > 1 || mesh.pp > 1 || mesh.ep > 1)
-    rules.refuse("cp-mesh", "context parallelism beside that of layers, stages or experts is not planned yet",
-                 "cp alone");
+  if (mesh.tp > 1)  // trainer.py, create_accelerator_and_postprocess; seen in 5.24 with torch 2.14
+    rules.refuse(
+        "cp-mesh",
+        "transformers cuts layers over a mesh of all ranks, and the Trainer has accelerate share sequences over "
+        "further ones: 'Mesh should not be bigger than default world size'",
+        "cp alone");
+  else if (mesh.pp > 1 || mesh.ep > 1)
+    rules.refuse("cp-mesh", "context parallelism beside that of stages or experts is not planned yet", "cp alone");
   if (job.training.attention != Attention::sdpa)
     rules.refuse("cp-attention", "the Trainer takes sdpa alone for context parallelism", "attn_implementation: sdpa");
   if (job.model.sliding_window)

@@ -112,7 +112,7 @@ std::vector<AxisPlacement> axes_of(const JobSpec& job, const ShardingPlan& plan,
   if (parameter.mesh == LayerMesh::ep)
     add("ep", mesh.ep, 0);
   else
-    add("tp", mesh.tp, parameter.mesh == LayerMesh::tp ? std::optional(parameter.cut_dim) : std::nullopt);
+    add("tp", mesh.tp, parameter.parts > 1 ? std::optional(parameter.cut_dim) : std::nullopt);
   return axes;
 }
 

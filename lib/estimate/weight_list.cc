@@ -152,7 +152,8 @@ class Lister {
     const bool by_rows = !name.ends_with("o_proj") && !name.ends_with("down_proj");
     share_last(by_rows);
     if (bias) {
-      add(WeightKind::bias, out, 1), weights_.back().input = input, share_last(true);
+      add(WeightKind::bias, out, 1), weights_.back().input = input;
+      if (by_rows) share_last(true);
       const AdapterBias trained = job_.adapter ? job_.adapter->bias : AdapterBias::none;
       if (trained == AdapterBias::all || (trained == AdapterBias::lora_only && adapted))
         weights_.back().trained = true, weights_.back().dtype = trained_dtype(float_dtype());

@@ -45,7 +45,7 @@ Runs runs_of(const Parameter& parameter, std::int64_t place) {
   std::int64_t length = parameter.shape[parameter.cut_dim] / joined;
   for (int dim = parameter.cut_dim + 1; dim < static_cast<int>(parameter.shape.rank()); ++dim)
     length *= parameter.shape[dim];
-  return {.length = length, .step = length * parameter.parts, .start = place * length};
+  return {.length = length, .step = length * parameter.parts, .start = place % parameter.parts * length};
 }
 
 }  // namespace

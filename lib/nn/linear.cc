@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "autograd/matmul.h"
+#include "autograd/pointwise.h"
 
 namespace qlp {
 namespace {
@@ -21,7 +22,9 @@ void Linear::share(const TensorParallel& parallel) {
   parallel_ = parallel;
   if (parallel.style == TpStyle::none) return;
   for (const auto& parameter : own_parameters()) parameter->mesh = LayerMesh::tp, parameter->parts = parallel.ranks;
-  if (parallel.cuts_input()) weight_->cut_dim = 1;
+  if (!parallel.cuts_input()) return;
+  weight_->cut_dim = 1;
+  if (bias_) bias_->parts = 1;
 }
 
 void Linear::tie(Parameter& shared) {
@@ -46,7 +49,9 @@ Tensor Linear::forward(Context& ctx, const Tensor& x) {
   return call(ctx, x, [&](const Tensor& input) {
     const Tensor mine = enter(ctx, input, parallel_);
     const Tensor weight = tokens_ ? tokens_->merged(ctx, weight_->tensor) : weight_->tensor;
-    return leave(ctx, linear(ctx, mine, weight, tensor_of(bias_)), parallel_);
+    if (!bias_ || !parallel_.cuts_input()) return leave(ctx, linear(ctx, mine, weight, tensor_of(bias_)), parallel_);
+    if (ctx.grad_enabled) return leave(ctx, linear(ctx, mine, weight, bias_->tensor, parallel_.ranks), parallel_);
+    return add(ctx, leave(ctx, linear(ctx, mine, weight), parallel_), bias_->tensor);  // once
   });
 }
 

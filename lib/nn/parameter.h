@@ -23,7 +23,7 @@ struct Parameter {
   Shape shape;  ///< of the unquantized weight
   bool trainable = true;
   bool quantize = false;              ///< stored in 4 or 8 bits once loaded
-  LayerMesh mesh = LayerMesh::none;   ///< this is a rank's part of a tensor on that mesh
+  LayerMesh mesh = LayerMesh::none;   ///< this is a rank's part of a tensor on that mesh, or all of it (one part)
   int cut_dim = 0;                    ///< and the dimension that is cut there,
   std::int64_t parts = 1;             ///< on so many ranks
   std::int64_t fused_parts = 0;       ///< of a stack of experts: how many projections it joins

@@ -168,7 +168,7 @@ std::vector<Tensor> Fsdp2Runtime::clones_of_whole(Context& ctx, CausalLm& model)
 Tensor Fsdp2Runtime::whole_of(Context& ctx, const Parameter& parameter) const {
   const Fsdp2Param* shard = fully_shard_.shard_of(parameter);
   Tensor whole = shard ? shard->sharded() : parameter.tensor;
-  const bool of_layers = parameter.mesh != LayerMesh::none, of_columns = of_layers && parameter.cut_dim > 0;
+  const bool of_layers = parameter.parts > 1, of_columns = of_layers && parameter.cut_dim > 0;
   if (of_columns) whole = full_tensor(ctx, parameter, whole);
   if (shard) whole = shard->gathered(ctx, whole);
   return of_layers && !of_columns ? full_tensor(ctx, parameter, whole) : whole;

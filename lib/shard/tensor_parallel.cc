@@ -11,8 +11,8 @@ StateDict TensorParallelRuntime::state_dict(Context& ctx, CausalLm& model, bool 
   if (const Parameter* table = tied_table(model)) names.push_back(table);  // under its other name
   StateDict out;
   for (const Parameter* parameter : names) {
-    const Tensor whole = parameter->mesh == LayerMesh::none ? parameter->tensor.alias()
-                                                            : full_tensor(ctx, *parameter, parameter->tensor);
+    const Tensor whole =
+        parameter->parts == 1 ? parameter->tensor.alias() : full_tensor(ctx, *parameter, parameter->tensor);
     out.entries.push_back({parameter, to_host(ctx, whole)});
   }
   if (!keeps) out.entries.clear();

@@ -109,7 +109,7 @@ void Trainer::make_optimizer(Context& ctx) {
   for (auto& [parameter, tensor, flat, whole, first_row] : trained) {
     if (!flat && embedding && parameter == &embedding->weight()) setup.embeddings.push_back(tensor);
     if (whole.rank() > 0) setup.cut.push_back({tensor, {axes.front(), whole[0], first_row}});
-    by_mesh_[parameter->mesh].tensors.push_back(tensor);
+    by_mesh_[parameter->parts > 1 ? parameter->mesh : LayerMesh::none].tensors.push_back(tensor);
     trained_.push_back(std::move(tensor));
   }
   for (auto& [mesh, tensors] : by_mesh_) {

@@ -456,6 +456,9 @@ TEST_CASE("estimate/closed_form: what ranks of a mesh hold equals the dry run") 
         for (std::int64_t rank = 0; rank < place.world_size; ++rank) {
           JobSpec job = small_job(small_model(family));
           job.model.vocab_size = 132, job.model.num_hidden_layers = 3;
+          const bool biased = family == Family::llama;
+          job.model.qkv_bias = job.model.qkv_bias || biased;
+          job.model.attention_bias = job.model.mlp_bias = biased;
           job.training.gradient_accumulation_steps = 3;
           job.cluster.mesh = place.mesh, job.cluster.world_size = place.world_size;
           if (adapted) job.adapter = AdapterSpec{.r = 4, .target_modules = {"q_proj", "up_proj"}};

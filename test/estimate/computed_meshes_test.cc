@@ -71,6 +71,14 @@ TEST_CASE("estimate/computed_meshes: adapters on layers that are shared, with dr
   check_equals_one_rank(job, Single{}, {.lr = 1});
 }
 
+TEST_CASE("estimate/computed_meshes: biases beside outputs that ranks sum are added once") {
+  JobSpec job = float_job(small_model(Family::llama), 2, {.tp = 2});
+  job.model.qkv_bias = job.model.attention_bias = job.model.mlp_bias = true;
+  check_equals_one_rank(job, Single{}, {});
+  job.cluster.world_size = 4;
+  check_equals_one_rank(job, Fsdp2{}, {.replicas = 2, .has_weights = false});
+}
+
 TEST_CASE("estimate/computed_meshes: layers that are shared beside FSDP2") {
   const JobSpec job = float_job(small_model(Family::qwen3), 4, {.tp = 2});
   for (const bool reshards : {true, false})
