@@ -5,6 +5,7 @@
 
 #include "optim/implementations.h"
 #include "optim/optimizer_state.h"
+#include "optim/whole_gradient.h"
 
 namespace qlp {
 namespace {
@@ -46,10 +47,13 @@ class ScheduleFreeOptimizer final : public StatefulOptimizer<ScheduleFreeState> 
       if (base_ != ScheduleFree::Base::sgd) state->exp_avg_sq = state_like(ctx, *parameter);
     }
     begin_step();
+    const std::vector<Tensor> parameters = parameters_of(entries);
+    if (base_ != ScheduleFree::Base::sgd) cut_gradients(ctx, parameters, 2);  // addcmul_(exp_avg_sq, grad, grad)
     if (divides()) {
       std::vector<Tensor> next;
       for (const auto& entry : entries) next.push_back(empty_like(ctx, entry.state->exp_avg_sq, Op::div));
       denom_ = std::move(next);
+      const auto whole = gathered_beside_gradients(ctx, parameters);
       for (std::size_t i = 0; i < entries.size(); ++i) normalize(ctx, entries[i], denom_[i]);
     } else if (base_ == ScheduleFree::Base::radam) {
       for (const auto& [parameter, state] : entries) {  // added to nothing
@@ -57,6 +61,8 @@ class ScheduleFreeOptimizer final : public StatefulOptimizer<ScheduleFreeState> 
         compute(ctx, Binary::mul, state->exp_avg_sq, grad, grad, 1 - kBeta2);
       }
     }
+    if (weight_decay() != 0) gathered_beside_gradients(ctx, parameters);
+    for (int i = 0; i < 2; ++i) cut_gradients(ctx, parameters);  // add_(y, grad), sub_(z, grad)
     for (const Entry& entry : entries) average(ctx, entry);
     ++progress().steps;
   }

@@ -16,4 +16,8 @@ Tensor like_gradient(Context& ctx, const Tensor& parameter, Op op);
 /// copied, once for each time that the operation names it (placement_types.py, Shard._replicate_to_shard).
 std::vector<Tensor> cut_gradients(Context& ctx, const std::vector<Tensor>& parameters, int times = 1);
 
+/// The same of an operation that writes into gradients, which stay as they are: of what it reads beside one that is
+/// whole, and is like the parameter, all ranks' parts are gathered.
+std::vector<Tensor> gathered_beside_gradients(Context& ctx, const std::vector<Tensor>& parameters);
+
 }  // namespace qlp

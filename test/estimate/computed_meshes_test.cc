@@ -53,7 +53,8 @@ TEST_CASE("estimate/computed_meshes: layers that are shared, with tied tables, m
   job.model.tie_word_embeddings = true;
   check_equals_one_rank(job, Single{}, {});
   job.model.tie_word_embeddings = false;
-  for (const char* name : {"adamw_torch", "adamw_torch_fused", "adamw_torch_forloop", "adagrad", "rmsprop"}) {
+  for (const char* name :
+       {"adamw_torch", "adamw_torch_fused", "adamw_torch_forloop", "adagrad", "rmsprop", "schedule_free_adamw"}) {
     CAPTURE(name);
     job.training.optimizer = named_optimizer(name);
     check_equals_one_rank(job, Single{},
