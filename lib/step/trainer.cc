@@ -105,10 +105,10 @@ void Trainer::make_optimizer(Context& ctx) {
   Embedding* const embedding = model_.parts().embedding.get();  // none on later stages of a pipeline
   std::vector<TrainedTensor> trained = runtime_.trained(model_);
   auto [groups, decays] = group_parameters(trained, options_.groups);
-  const auto axes = runtime_.shard_axes(LayerMesh::none);
   for (auto& [parameter, tensor, flat, whole, first_row] : trained) {
     if (!flat && embedding && parameter == &embedding->weight()) setup.embeddings.push_back(tensor);
-    if (whole.rank() > 0) setup.cut.push_back({tensor, {axes.front(), whole[0], first_row}});
+    if (whole.rank() > 0)
+      setup.cut.push_back({tensor, {runtime_.shard_axes(parameter->mesh).front(), whole[0], first_row}});
     by_mesh_[parameter->parts > 1 ? parameter->mesh : LayerMesh::none].tensors.push_back(tensor);
     trained_.push_back(std::move(tensor));
   }
