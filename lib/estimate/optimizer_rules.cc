@@ -241,6 +241,13 @@ Diagnostics optimizer_warnings(const JobSpec& job, const ShardingPlan& plan) {
          "LOMO's hooks step by the gradients of each rank, and once more by the averages that DDP makes at the end: "
          "the ranks' weights drift apart, and every gradient is there at once",
          "plan single, or take adamw_torch");
+  const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
+  if (std::holds_alternative<StableAdamW>(kind) && fsdp2 && fsdp2->ignored_params != Fsdp2Ignored::adapter &&
+      !fsdp2->cpu_offload)  // optimi 0.3, utils.py, _default_to_triton; torch 2.8 and 2.14
+    warn("stable-adamw-on-dtensor",
+         "optimi hands DTensors to its Triton kernels, and the data_ptr() of a DTensor is 0: expect the first step to "
+         "fail on a GPU, which was not seen as no kernel runs on a null one",
+         "take adamw_torch, or an fsdp1 plan");
   return warnings;
 }
 

@@ -153,3 +153,13 @@ TEST_CASE("estimate/optimizer_rules: the optimizer of DeepSpeed's file is judged
   job.stack.transformers = Version{4, 47, 0};
   CHECK(refused_by_own("stable_adamw") == "optimizer-not-in-stack");  // TrainingArguments does not know the name
 }
+
+TEST_CASE("estimate/optimizer_rules: StableAdamW's kernels find no memory in DTensors") {
+  JobSpec job = small_job(small_model(Family::llama));
+  job.training.optimizer = named_optimizer("stable_adamw");
+  const auto warnings = optimizer_warnings(job, Fsdp2{});
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings.front().code == "stable-adamw-on-dtensor");
+  CHECK(optimizer_warnings(job, Fsdp2{.cpu_offload = true}).empty());  // on the host it takes no kernels
+  CHECK(optimizer_warnings(job, Fsdp1{}).empty());
+}
