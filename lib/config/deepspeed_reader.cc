@@ -20,7 +20,9 @@ namespace {
 constexpr std::string_view kAuto = "auto";
 
 /// Optimizers of the file that are planned.
-constexpr std::array kOwnOptimizers{name_of(ZeroOptimizerType::adam), name_of(ZeroOptimizerType::adamw)};
+constexpr std::array kOwnOptimizers{name_of(ZeroOptimizerType::adam),    name_of(ZeroOptimizerType::adamw),
+                                    name_of(ZeroOptimizerType::adagrad), name_of(ZeroOptimizerType::lion),
+                                    name_of(ZeroOptimizerType::sgd),     name_of(ZeroOptimizerType::rmsprop)};
 
 /// What transformers takes from the file, or refuses where the Trainer's own differs.
 constexpr std::array<std::string_view, 3> kOfTheJob{"train_batch_size", "train_micro_batch_size_per_gpu",
@@ -91,17 +93,19 @@ struct DeepspeedOptions {
     const auto known = node->kind == NodeKind::scalar ? dtype_of(key, node->text) : std::nullopt;
     value = known ? *known : of(key).template choice<ZeroDType>(key).value_or(value);
   }
-  /// In small or capital letters (get_optimizer_name).
+  /// DeepSpeed's own in small or capital letters, torch's as their classes are called (runtime/config.py).
   void option(std::string_view key, ZeroOptimizerType& value) const {
     if (!says(key)) return;
     const TextNode* node = of(key).take(key);
-    const std::string word = node->kind == NodeKind::scalar ? lower(node->text) : "";
+    const std::string given = node->kind == NodeKind::scalar ? node->text : "", word = lower(given);
     for (const NotSupported& other : kOptimizersNotPlanned)
       if (word == other.word) return of(key).refuse(key, "not-supported", std::string(other.reason));
-    if (std::ranges::find(kOwnOptimizers, word) != kOwnOptimizers.end())
-      value = *from_name<ZeroOptimizerType>(word);
-    else
-      of(key).word(key, kOwnOptimizers);  // which says so
+    for (const std::string& name : {given, word})
+      if (std::ranges::find(kOwnOptimizers, name) != kOwnOptimizers.end()) {
+        value = *from_name<ZeroOptimizerType>(name);
+        return;
+      }
+    of(key).word(key, kOwnOptimizers);  // which says so
   }
   template <NamedEnum E>
   void option(std::string_view key, E& value) const {
@@ -133,10 +137,23 @@ struct DeepspeedOptions {
     // transformers takes any such section for an optimizer that accelerate is to make.
     if constexpr (std::same_as<Options, ZeroOwnOptimizer>) inner.require("type", join(kOwnOptimizers));
     visit_options(options, DeepspeedOptions{inner, inner});
-    finish(inner, *node, kWithoutMemory<Options>, kZeroNotPlanned);
+    if constexpr (std::same_as<Options, ZeroOwnOptimizer>) check_params(inner.take("params"), options.type);
+    finish(inner, *node, kWithoutMemory<Options>, kNotPlanned<Options>);
   }
   template <class T>
   void named(std::string_view, const T&) const {}
+
+ private:
+  /// Those of other optimizers, "auto" or not.
+  void check_params(const TextNode* params, ZeroOptimizerType type) const {
+    if (params == nullptr) return;
+    for (const Entry& entry : params->entries)
+      if (!takes_param(type, entry.key))
+        map.findings().error("bad-value", {"optimizer.params." + entry.key, entry.key_position},
+                             std::string(name_of(type)) + " takes no such parameter: 'got an unexpected keyword " +
+                                 "argument '" + entry.key + "''",
+                             "leave it out");
+  }
 };
 
 /// Without which the file, or its section, is none.
@@ -175,7 +192,10 @@ std::optional<NamedPlan> read_deepspeed(const TextNode& root, const std::string&
   if (*stage != 3)
     for (const std::string_view key : kStage3Keys) zero.take(key);
   visit_options(std::get<Zero>(plan.plan), DeepspeedOptions{map, zero});
-  finish(zero, *section, kWithoutMemory<Zero>, kZeroNotPlanned);
+  Zero& options = std::get<Zero>(plan.plan);
+  if (options.optimizer.type != ZeroOptimizerType::none && map.take("zero_allow_untested_optimizer") == nullptr)
+    options.zero_allow_untested_optimizer = false;
+  finish(zero, *section, kWithoutMemory<Zero>, kNotPlanned<Zero>);
   finish(map, root, kDeepspeedSaidElsewhere, kDeepspeedNotPlanned);
   for (const std::string_view key : kOfTheJob)
     if (const TextNode* node = find(root, key); node && !is_auto(*node))

@@ -133,11 +133,18 @@ Weights weights_of(const JobSpec& job, std::int64_t rank, const StackProfile& st
 /// What Adagrad goes on to hold of the parameters that it was made for: its sums; under FSDP2 counts, too, and them.
 void hold_first_sums(const JobSpec& job, const ShardingPlan& plan, const StackProfile& stack, const Weights& weights,
                      Held& held) {
-  if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind)) return;
   const auto* fsdp2 = std::get_if<Fsdp2>(&plan);
   const auto* zero = std::get_if<Zero>(&plan);
+  if (zero && zero_has_own_optimizer(*zero)) {  // the Trainer makes none
+    if (!zero_makes_first_sums(*zero)) return;
+    for (const ListedWeight& weight : weights)
+      if (weight.trained)
+        of(held, Category::optimizer_state) +=
+            bytes_of(weight.stored(), zero_cast(weight.dtype, zero_module_dtype(job.training, *zero)));
+    return;
+  }
+  if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind)) return;
   const bool cut_later = fsdp2 && keeps_first_sums(job, *fsdp2);
-  if (zero && zero_has_own_optimizer(*zero)) return;  // the Trainer makes none
   const bool made_again = zero && zero_adagrad_start(*zero) == AdagradStart::unmoved;
   const bool sums_on_gpu = load_path(job, plan) == LoadPath::gpu;
   const bool upcast = cut_later && upcast_of(job, *fsdp2, stack) == Fsdp2Upcast::trained_parameters;
@@ -194,7 +201,7 @@ Held everything_held(const JobSpec& job, const ShardingPlan& plan, std::int64_t 
                               of(held, Category::parameters) += buffers(job, stack, std::nullopt);
                             return;
                           }
-                          cast_buffers = hold_flat_groups(job, zero, stack, weights, held);
+                          cast_buffers = hold_flat_groups(job, zero, rank, stack, weights, held);
                         }},
              plan);
   of(held, Category::parameters) += buffers(job, stack, cast_buffers);

@@ -6,6 +6,7 @@
 #include "base/rounding.h"
 #include "estimate/zero3_plan.h"
 #include "estimate/zero_plan.h"
+#include "shard/zero_layout.h"
 
 namespace qlp {
 namespace {
@@ -14,12 +15,13 @@ namespace {
 /// optimizer's groups, of which a rank updates its part, as a rule in float32.
 class FlatGroups {
  public:
-  FlatGroups(const JobSpec& job, const Zero& plan, const StackProfile& stack)
-      : job_(job), stack_(stack), dtype_(zero_module_dtype(job.training, plan)) {
+  FlatGroups(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack)
+      : job_(job), rank_(rank), stack_(stack), dtype_(zero_module_dtype(job.training, plan)) {
     offloads_ = plan.offload_optimizer.device != OffloadDevice::none;
     master_ = zero_master_dtype(plan);
     own_optimizer_ = zero_has_own_optimizer(plan);
     kernel_flag_ = zero_has_kernel_flag(plan);
+    round_robin_ = plan.round_robin_gradients;
     shards_nothing_ = zero_takes_unfused_optimizer(job.training, plan);
   }
   const std::optional<DType>& buffer_dtype() const { return dtype_; }
@@ -39,7 +41,7 @@ class FlatGroups {
     std::int64_t largest = 0;
     for (const Weights& group : groups) {
       for (const ListedWeight& weight : group) largest = std::max(largest, weight.stored());
-      if (!group.empty()) add_group(group, held);
+      if (!group.empty()) add_group(group, &group == groups || groups[0].empty(), held);
     }
     if (kernel_flag_) of(held, Category::workspace) += bytes_of(1, DType::int32);
     const DType first = (groups[0].empty() ? groups[1] : groups[0]).front().dtype;
@@ -62,7 +64,17 @@ class FlatGroups {
     weight.dtype = zero_cast(weight.dtype, dtype_);
     return weight;
   }
-  void add_group(const Weights& group, Held& held) const {
+  /// How many parameters the rank has a part of.
+  std::int64_t slices(const Weights& group) const {
+    std::vector<std::int64_t> numels;
+    if (round_robin_)
+      for (const std::size_t i : round_robin_order(group.size(), job_.cluster.world_size))
+        numels.push_back(group[i].stored());
+    else
+      for (const ListedWeight& weight : group) numels.push_back(weight.stored());
+    return static_cast<std::int64_t>(ZeroLayout(numels, job_.cluster.world_size).members(rank_).size());
+  }
+  void add_group(const Weights& group, bool first, Held& held) const {
     std::int64_t numel = 0;
     DType dtype = group.front().dtype;
     for (const ListedWeight& weight : group) {
@@ -74,15 +86,16 @@ class FlatGroups {
     of(held, category_of(group.front())) += bytes_of(numel, dtype);
     if (offloads_) return;
     of(held, Category::optimizer_state) += bytes_of(part, master_);
-    held.trained.push_back({.rows = part, .dtype = master_});
+    held.trained.push_back({.rows = part, .dtype = master_, .slices = first ? slices(group) : 0});
   }
 
   const JobSpec& job_;
+  std::int64_t rank_ = 0;
   const StackProfile& stack_;
   std::optional<DType> dtype_;
   bool offloads_ = false;
   DType master_ = DType::float32;
-  bool own_optimizer_ = false, kernel_flag_ = false, shards_nothing_ = false;
+  bool own_optimizer_ = false, kernel_flag_ = false, shards_nothing_ = false, round_robin_ = false;
 };
 
 /// ZeRO-3: every weight in equal flat parts, those of trained ones with float32 master weights by sub groups. Small
@@ -152,9 +165,9 @@ class Parts {
 
 }  // namespace
 
-std::optional<DType> hold_flat_groups(const JobSpec& job, const Zero& plan, const StackProfile& stack,
-                                      const Weights& weights, Held& held) {
-  const FlatGroups groups(job, plan, stack);
+std::optional<DType> hold_flat_groups(const JobSpec& job, const Zero& plan, std::int64_t rank,
+                                      const StackProfile& stack, const Weights& weights, Held& held) {
+  const FlatGroups groups(job, plan, rank, stack);
   groups.add(weights, held);
   return groups.buffer_dtype();
 }

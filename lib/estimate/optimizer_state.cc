@@ -81,16 +81,18 @@ OptimizerState of(const Bitsandbytes& kind, const OptimizerBehaviour& behaviour,
 }
 
 /// Two averages: codes, a scale for each block and the values of the codes, where the elements fill enough blocks.
-OptimizerState of(const Torchao& kind, std::span<const TrainedShape> trained) {
-  constexpr std::int64_t kSmallest = 4096, kBlock = 256;
+OptimizerState of(const Torchao& kind, const OptimizerBehaviour& behaviour, std::span<const TrainedShape> trained) {
+  constexpr std::int64_t kSmallest = 4096;
+  const std::int64_t block = torchao_block(kind, behaviour);
   OptimizerState state;
   for (const TrainedShape& tensor : trained) {
     const std::int64_t numel = tensor.numel();
-    const bool small = numel >= kSmallest && numel % kBlock == 0;
+    const bool small = numel >= kSmallest && numel % block == 0;
     const Bytes codes = bytes_of(numel / (8 / kind.bits), DType::uint8);
     const Bytes one =
-        small ? codes + floats(numel / kBlock) + floats(std::int64_t{1} << kind.bits) : bytes_of(numel, tensor.dtype);
+        small ? codes + floats(numel / block) + floats(std::int64_t{1} << kind.bits) : bytes_of(numel, tensor.dtype);
     state.allocated += one + one;
+    if (small) state.allocated += floats(2 * tensor.slices * (std::int64_t{1} << kind.bits));  // values of the codes
   }
   return state;
 }
@@ -180,7 +182,8 @@ OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehavio
   return std::visit(
       Overloaded{
           [&](const AdamW& adamw) { return of(adamw, trained); },
-          [](const Sgd&) { return OptimizerState{}; },
+          [&](const Sgd& sgd) { return copies(trained, sgd.momentum != 0 ? 1 : 0); },
+          [&](const Lion&) { return copies(trained, 1); },
           [&](const Adagrad& adagrad) { return of(adagrad, given, start); },
           [&](const RmsProp&) { return copies(trained, 1); },
           [&](const Adafactor& adafactor) { return of(adafactor, trained); },
@@ -189,7 +192,7 @@ OptimizerState optimizer_state(const OptimizerKind& kind, const OptimizerBehavio
           [&](const StableAdamW& stable) { return of(stable, trained); },
           [](const GrokAdamW&) { return OptimizerState{}; },  // on the host
           [&](const Muon&) { return copies(trained, 1); },
-          [&](const Torchao& torchao) { return of(torchao, trained); },
+          [&](const Torchao& torchao) { return of(torchao, behaviour, trained); },
           [&](const Apollo& apollo) { return of(apollo, trained); },
           [&](const GaLore& galore) { return of(galore, behaviour, trained); },
           [&](const Lomo& lomo) { return of(lomo, trained); },

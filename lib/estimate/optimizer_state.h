@@ -20,6 +20,7 @@ struct TrainedShape {
   bool embedding = false;  ///< the weight of an nn.Embedding
   bool projected = false;  ///< by GaLore or APOLLO, to fewer rows or columns
   bool has_gradient = true;
+  std::int64_t slices = 0;         ///< of its state, which DeepSpeed keeps
   std::optional<DType> made_as{};  ///< its dtype when the optimizer was made, if that was another
 
   std::int64_t numel() const { return rows * width; }

@@ -100,8 +100,9 @@ void adjust_to_plan(TrainerOptions& options, const JobSpec& job, const ShardingP
     options.optimizer = zero_optimizer_kind(options.optimizer, *zero);
     options.groups.one_group = zero_has_own_optimizer(*zero);
     if (options.groups.one_group) options.groups.optim_targets.reset();
-    options.keeps_first_sums =
-        std::holds_alternative<Adagrad>(options.optimizer) && options.adagrad_start == AdagradStart::unmoved;
+    options.groups.weight_decay = zero_weight_decay(job.training, *zero);
+    options.keeps_first_sums = std::holds_alternative<Adagrad>(options.optimizer) && !options.groups.one_group &&
+                               options.adagrad_start == AdagradStart::unmoved;
   }
   const bool cuts = std::holds_alternative<Fsdp1>(plan) || std::holds_alternative<Fsdp2>(plan);
   const Mesh& mesh = job.cluster.mesh;

@@ -174,6 +174,7 @@ Result<Zero3Options> zero3_options(const JobSpec& job, const Zero& plan, std::in
   options.norms_decay = stack.trainer.norms_decay(job.model.family);
   options.one_group = zero_has_own_optimizer(plan);
   options.has_kernel_flag = zero_has_kernel_flag(plan);
+  options.makes_first_sums = zero_makes_first_sums(plan);
   options.outer_modules = job.adapter ? 2 : 1;
   // original_inv_freq is an attribute; in transformers 5 a buffer, too, which is cast (modeling_llama.py)
   const RotaryBehaviour rotary = stack.models.behaviour(job.model.family).rotary;

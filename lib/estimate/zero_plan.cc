@@ -10,6 +10,7 @@
 #include "estimate/model_options.h"
 #include "estimate/weight_list.h"
 #include "plan/loading.h"
+#include "plan/plan_names.h"
 #include "plan/stack_profile.h"
 
 namespace qlp {
@@ -49,7 +50,9 @@ void check_accumulation(const JobSpec& job, const Zero& plan, Diagnostics& refus
   if (!zero_takes_unfused_optimizer(job.training, plan)) return;
   const OptimizerKind kind = zero_optimizer_kind(job.training.optimizer.kind, plan);
   const auto* adamw = std::get_if<AdamW>(&kind);
-  if (std::holds_alternative<Sgd>(kind) || (adamw && adamw->loop != AdamW::Loop::deepspeed)) return;
+  if (std::holds_alternative<Sgd>(kind) || std::holds_alternative<RmsProp>(kind) ||
+      (adamw && adamw->loop != AdamW::Loop::deepspeed))
+    return;
   refusals.push_back(refusal(
       "zero1-unfused-optimizer",
       "to add gradients of bfloat16 up in float32, DeepSpeed 0.18 takes an optimizer in the place of ZeRO-1's that "
@@ -109,6 +112,7 @@ void check_scaling(const Zero& plan, Diagnostics& refusals) {
 
 /// initialize_optimizer_states (deepspeed/runtime/zero/stage_1_and_2.py, 0.18.3); DeepSpeedCPUAdagrad is none.
 void check_adagrad(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
+  if (zero_has_own_optimizer(plan)) return;  // of one group
   const bool made_again = zero_adagrad_start(plan) == AdagradStart::unmoved;
   if (!std::holds_alternative<Adagrad>(job.training.optimizer.kind) || !made_again) return;
   const StackProfile stack(job.stack);
@@ -122,7 +126,26 @@ void check_adagrad(const JobSpec& job, const Zero& plan, Diagnostics& refusals) 
                              "training.optimizer", "take adamw_torch"));
 }
 
-/// deepspeed_optim_sched (transformers integrations/deepspeed.py); _configure_basic_optimizer (engine.py).
+/// What of its params depends on the job.
+void check_own_params(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
+  const auto& [type, params] = plan.optimizer;
+  if (const double* given = std::get_if<double>(&params.weight_decay); given && *given != job.training.weight_decay)
+    refusals.push_back(mismatch("optimizer.params.weight_decay", exact_number(*given), "weight_decay",
+                                exact_number(job.training.weight_decay)));
+  if (params.momentum != 0 && type != ZeroOptimizerType::sgd)
+    refusals.push_back(refusal("zero-momentum", std::string(name_of(type)) + " takes no momentum",
+                               path_of(plan, "optimizer.params.momentum"), "leave it out"));
+  const bool decays_gradients = type == ZeroOptimizerType::adam && !params.adam_w_mode;
+  if (decays_gradients && params.torch_adam && zero_weight_decay(job.training, plan) != 0)
+    refusals.push_back(refusal("zero-torch-adam-decay",
+                               "without adam_w_mode this is torch's Adam, which adds weight decay to copies of the "
+                               "gradients: what they take is not worked out",
+                               path_of(plan, "optimizer.params.adam_w_mode"),
+                               "leave adam_w_mode out, or set training.weight_decay to 0"));
+}
+
+/// deepspeed_optim_sched (transformers integrations/deepspeed.py); _configure_basic_optimizer,
+/// _do_optimizer_sanity_check (engine.py); ZERO_SUPPORTED_OPTIMIZERS (zero/utils.py).
 void check_own_optimizer(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
   if (!zero_has_own_optimizer(plan)) return;
   if (std::holds_alternative<Adafactor>(job.training.optimizer.kind))
@@ -130,13 +153,15 @@ void check_own_optimizer(const JobSpec& job, const Zero& plan, Diagnostics& refu
                                "--adafactor was passed, but also found `optimizer` configured in the DeepSpeed config. "
                                "Only one optimizer can be configured.",
                                path_of(plan, "optimizer"), "leave it out, or take adamw_torch"));
-  const bool decays_gradients = plan.optimizer.type == ZeroOptimizerType::adam && !plan.optimizer.params.adam_w_mode;
-  if (decays_gradients && plan.optimizer.params.torch_adam && job.training.weight_decay != 0)
-    refusals.push_back(refusal("zero-torch-adam-decay",
-                               "without adam_w_mode this is torch's Adam, which adds weight decay to copies of the "
-                               "gradients: what they take is not worked out",
-                               path_of(plan, "optimizer.params.adam_w_mode"),
-                               "leave adam_w_mode out, or set training.weight_decay to 0"));
+  const ZeroOptimizerType type = plan.optimizer.type;
+  const bool untested = type == ZeroOptimizerType::sgd || type == ZeroOptimizerType::rmsprop;
+  if (untested && !plan.zero_allow_untested_optimizer)
+    refusals.push_back(
+        refusal("zero-untested-optimizer",
+                "You are using an untested ZeRO Optimizer. Please add <\"zero_allow_untested_optimizer\": "
+                "true> in the configuration file to use it.",
+                path_of(plan, "zero_allow_untested_optimizer"), "set it to true"));
+  check_own_params(job, plan, refusals);
 }
 
 void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) {
@@ -164,9 +189,9 @@ void check_offload(const JobSpec& job, const Zero& plan, Diagnostics& refusals) 
                     load_path(job, plan) != LoadPath::in_parts;
   const bool looked_at = sums || std::holds_alternative<AdamW>(kind) || std::holds_alternative<Sgd>(kind) ||
                          bnb != nullptr || std::holds_alternative<Adafactor>(kind) ||
-                         std::holds_alternative<RmsProp>(kind) || std::holds_alternative<ScheduleFree>(kind) ||
-                         std::holds_alternative<GrokAdamW>(kind) || std::holds_alternative<StableAdamW>(kind) ||
-                         std::holds_alternative<Torchao>(kind);
+                         std::holds_alternative<RmsProp>(kind) || std::holds_alternative<Lion>(kind) ||
+                         std::holds_alternative<ScheduleFree>(kind) || std::holds_alternative<GrokAdamW>(kind) ||
+                         std::holds_alternative<StableAdamW>(kind) || std::holds_alternative<Torchao>(kind);
   if (plan.stage == 3 && !looked_at)
     refusals.push_back(refusal("zero3-optimizer",
                                "what this optimizer keeps of the flat parts of ZeRO-3 is not worked out yet",
@@ -225,22 +250,42 @@ bool zero_takes_unfused_optimizer(const TrainingSpec& training, const Zero& plan
 
 bool zero_has_own_optimizer(const Zero& plan) { return plan.optimizer.type != ZeroOptimizerType::none; }
 
+double zero_weight_decay(const TrainingSpec& training, const Zero& plan) {
+  if (!zero_has_own_optimizer(plan)) return training.weight_decay;
+  const auto& [type, params] = plan.optimizer;
+  constexpr double kOfTorchsAdamW = 0.01;
+  const bool torchs_adamw = params.torch_adam && (type == ZeroOptimizerType::adamw || params.adam_w_mode);
+  return filled_in(params.weight_decay, training.weight_decay, torchs_adamw ? kOfTorchsAdamW : 0.0);
+}
+
 JobSpec zero_job(JobSpec job, const Zero& plan) {
   if (!zero_has_own_optimizer(plan)) return job;
-  job.training.optimizer = named_optimizer("adamw_torch");
+  job.training.optimizer = {std::string(name_of(plan.optimizer.type)),
+                            zero_optimizer_kind(job.training.optimizer.kind, plan)};
   job.training.optim_targets.reset();
   return job;
 }
 
 bool zero_has_kernel_flag(const Zero& plan) {
-  return zero_has_own_optimizer(plan) && !plan.optimizer.params.torch_adam &&
+  const auto& [type, params] = plan.optimizer;
+  const bool adam = type == ZeroOptimizerType::adam || type == ZeroOptimizerType::adamw;
+  return ((adam && !params.torch_adam) || type == ZeroOptimizerType::lion) &&
          plan.offload_optimizer.device == OffloadDevice::none;
+}
+
+bool zero_makes_first_sums(const Zero& plan) {
+  return plan.optimizer.type == ZeroOptimizerType::adagrad && plan.offload_optimizer.device == OffloadDevice::none;
 }
 
 OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan) {
   const bool offloads = plan.offload_optimizer.device != OffloadDevice::none;
+  const auto& [type, params] = plan.optimizer;
+  if (type == ZeroOptimizerType::adagrad) return Adagrad{};
+  if (type == ZeroOptimizerType::lion) return Lion{};
+  if (type == ZeroOptimizerType::sgd) return Sgd{params.momentum};
+  if (type == ZeroOptimizerType::rmsprop) return RmsProp{};
   if (zero_has_own_optimizer(plan)) {
-    if (plan.optimizer.params.torch_adam) return AdamW{offloads ? AdamW::Loop::forloop : AdamW::Loop::foreach};
+    if (params.torch_adam) return AdamW{offloads ? AdamW::Loop::forloop : AdamW::Loop::foreach};
     return AdamW{offloads ? AdamW::Loop::fused : AdamW::Loop::deepspeed};
   }
   if (!offloads) return chosen;
@@ -252,7 +297,8 @@ OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan)
 }
 
 AdagradStart zero_adagrad_start(const Zero& plan) {
-  const bool by_deepspeed = plan.offload_optimizer.device != OffloadDevice::none && plan.zero_force_ds_cpu_optimizer;
+  const bool by_deepspeed = plan.offload_optimizer.device != OffloadDevice::none &&
+                            (plan.zero_force_ds_cpu_optimizer || zero_has_own_optimizer(plan));
   return by_deepspeed ? AdagradStart::in_step : AdagradStart::unmoved;
 }
 
@@ -355,6 +401,10 @@ Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int6
   options.norms_decay = stack.trainer.norms_decay(job.model.family);
   options.one_group = zero_has_own_optimizer(plan);
   options.has_kernel_flag = zero_has_kernel_flag(plan);
+  options.makes_first_sums = zero_makes_first_sums(plan);
+  const OptimizerKind kind = zero_optimizer_kind(job.training.optimizer.kind, plan);
+  if (const auto* torchao = std::get_if<Torchao>(&kind))
+    options.state_block = torchao_block(*torchao, stack.optimizers.behaviour());
   options.reduce_bucket_size = zero_reduce_bucket_size(job.model, plan);
   options.reduce_scatter = plan.reduce_scatter;
   options.use_multi_rank_bucket_allreduce = plan.use_multi_rank_bucket_allreduce;

@@ -28,8 +28,11 @@ std::int64_t zero_reduce_bucket_size(const ModelSpec& model, const Zero& plan);
 /// Whether DeepSpeed's file has an optimizer of its own.
 bool zero_has_own_optimizer(const Zero& plan);
 
-/// The job as its optimizer is judged: the Trainer makes none where DeepSpeed's file has one, which is an AdamW of all
-/// parameters alike (transformers integrations/deepspeed.py, deepspeed_optim_sched).
+/// Of what the optimizer updates, where "auto" is the Trainer's.
+double zero_weight_decay(const TrainingSpec& training, const Zero& plan);
+
+/// The job as its optimizer is judged: the Trainer makes none where DeepSpeed's file has one (transformers
+/// integrations/deepspeed.py, deepspeed_optim_sched).
 JobSpec zero_job(JobSpec job, const Zero& plan);
 
 /// The optimizer of DeepSpeed's file trains in the place of the Trainer's: FusedAdam, on the host DeepSpeedCPUAdam, or
@@ -41,8 +44,11 @@ OptimizerKind zero_optimizer_kind(const OptimizerKind& chosen, const Zero& plan)
 /// Whether FP16_UnfusedOptimizer takes ZeRO-1's place (engine.py, _do_optimizer_sanity_check, 0.18.3).
 bool zero_takes_unfused_optimizer(const TrainingSpec& training, const Zero& plan);
 
-/// Whether that is FusedAdam, which keeps a flag of its kernel on the GPU.
+/// Whether that is FusedAdam or FusedLion, which keep a flag of their kernel on the GPU.
 bool zero_has_kernel_flag(const Zero& plan);
+
+/// Whether that is torch's Adagrad, which has sums for parameters that it then is not given.
+bool zero_makes_first_sums(const Zero& plan);
 
 /// DeepSpeed makes torch's Adagrad anew, of its flat parts (initialize_optimizer_states); DeepSpeedCPUAdagrad makes its
 /// sums in its first step.

@@ -17,7 +17,8 @@ std::unique_ptr<Optimizer> make_galore(const GaLore& kind, std::vector<Parameter
 std::unique_ptr<Optimizer> make_lomo(Context& ctx, const Lomo& kind, std::vector<ParameterGroup> groups,
                                      const std::vector<Shape>& frozen);
 std::unique_ptr<Optimizer> make_adamw(const AdamW& kind, std::vector<ParameterGroup> groups);
-std::unique_ptr<Optimizer> make_sgd(std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_sgd(const Sgd& kind, std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_lion(std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_adagrad(Context& ctx, std::vector<ParameterGroup> groups, AdagradStart start);
 std::unique_ptr<Optimizer> make_rmsprop(std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_adafactor(std::vector<ParameterGroup> groups,
@@ -28,6 +29,7 @@ std::unique_ptr<Optimizer> make_schedule_free(const ScheduleFree& kind, std::vec
 std::unique_ptr<Optimizer> make_stable_adamw(std::vector<ParameterGroup> groups);
 std::unique_ptr<Optimizer> make_grokadamw(std::vector<ParameterGroup> groups, ClipGradNorm clip);
 std::unique_ptr<Optimizer> make_muon(std::vector<ParameterGroup> groups, const OptimizerSetup& setup);
-std::unique_ptr<Optimizer> make_torchao(const Torchao& kind, std::vector<ParameterGroup> groups);
+std::unique_ptr<Optimizer> make_torchao(const Torchao& kind, std::vector<ParameterGroup> groups,
+                                        const OptimizerBehaviour& behaviour);
 
 }  // namespace qlp

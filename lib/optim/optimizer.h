@@ -39,15 +39,16 @@ class Optimizer {
 
   /// One step on the parameters that have a gradient.
   virtual void step(Context& ctx) = 0;
-  /// The same for one of them, where each has an optimizer of its own (steps_by_layers); std::logic_error of those
-  /// that are never made so.
-  virtual void step_alone(Context& ctx, const Tensor& parameter);
+  /// The same for one of them, where each has an optimizer of its own (steps_by_layers).
+  virtual void step_alone(Context& ctx, const Tensor& parameter) = 0;
   /// The backward pass is done, in which some update what they find.
   virtual void finish_backward(Context& /*ctx*/) {}
   /// State in memory that CUDA moves between GPU and host as it is used (cudaMallocManaged).
   virtual Bytes managed_state() const { return {}; }
   /// state_dict()["state"]: of the parameters that it keeps anything of, beside managed memory.
   virtual std::vector<OptimizerEntry> state() const { return {}; }
+  /// What a slice of its state of `parameter` holds beside that state.
+  virtual std::vector<Tensor> slice_state(Context& /*ctx*/, const Tensor& /*parameter*/) const { return {}; }
   /// What it keeps of every vector after a step, in the vector's shape, whose dtype is `parameter`: what ranks with
   /// different parts, or none, agree on. None too where it depends on how long the vector is.
   virtual StatesAlike states_alike(DType parameter) const;

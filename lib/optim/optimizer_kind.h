@@ -16,8 +16,9 @@ struct AdamW {
   friend bool operator==(const AdamW&, const AdamW&) = default;
 };
 
-/// torch.optim.SGD, without momentum
+/// torch.optim.SGD
 struct Sgd {
+  double momentum = 0;
   friend bool operator==(const Sgd&, const Sgd&) = default;
 };
 
@@ -41,6 +42,11 @@ struct RmsProp {
 /// transformers.optimization.Adafactor, without a first moment
 struct Adafactor {
   friend bool operator==(const Adafactor&, const Adafactor&) = default;
+};
+
+/// deepspeed.ops.lion's FusedLion and DeepSpeedCPULion, 0.18
+struct Lion {
+  friend bool operator==(const Lion&, const Lion&) = default;
 };
 
 /// bitsandbytes.optim.{AdamW, Lion, RMSprop, AdEMAMix}
@@ -74,7 +80,7 @@ struct Muon {
   friend bool operator==(const Muon&, const Muon&) = default;
 };
 
-/// torchao.optim.{AdamW8bit, AdamW4bit}, with the Trainer's blocks of 256 elements
+/// torchao.optim.{AdamW8bit, AdamW4bit}
 struct Torchao {
   int bits = 8;
   friend bool operator==(const Torchao&, const Torchao&) = default;
@@ -108,7 +114,7 @@ struct Lomo {
 };
 
 using OptimizerKind = std::variant<AdamW, Sgd, Adagrad, RmsProp, Adafactor, Bitsandbytes, ScheduleFree, StableAdamW,
-                                   GrokAdamW, Muon, Torchao, Apollo, GaLore, Lomo>;
+                                   GrokAdamW, Muon, Torchao, Apollo, GaLore, Lomo, Lion>;
 
 /// How it projects gradients, if it does.
 template <class Kind>
@@ -130,9 +136,17 @@ struct OptimizerBehaviour {
   std::int64_t bnb_blocksize = 256;  ///< elements that share an absmax
   /// The Trainer has bitsandbytes keep 32 bits for embeddings where it keeps 8 for others.
   bool bnb_spares_embeddings = true;
+  /// block_size of torchao's AdamW4bit; that of AdamW8bit is 256.
+  std::int64_t torchao_4bit_block = 256;
   /// GaLore's AdamW8bit names no arguments: 100, which was a percentile, is taken for max_unorm, whose norm is kept.
   bool bnb_galore_norm = true;
   CuSolver cusolver = CuSolver::v11_7_3;
 };
+
+/// Elements that share a scale.
+inline std::int64_t torchao_block(const Torchao& kind, const OptimizerBehaviour& behaviour) {
+  constexpr std::int64_t kOf8Bits = 256;
+  return kind.bits == 4 ? behaviour.torchao_4bit_block : kOf8Bits;
+}
 
 }  // namespace qlp

@@ -8,7 +8,6 @@
 namespace qlp {
 namespace {
 
-constexpr std::int64_t kBlock = 256;         // block_size of the Trainer (trainer_optimizer.py, _get_torchao_optimizer)
 constexpr std::int64_t kMinElements = 4096;  // _new_buffer
 
 /// One average: in few bits, with a scale for each block and the values that codes stand for, or like the parameter.
@@ -25,8 +24,21 @@ struct TorchaoState {
 
 class TorchaoOptimizer final : public StatefulOptimizer<TorchaoState> {
  public:
-  TorchaoOptimizer(const Torchao& kind, std::vector<ParameterGroup> groups)
-      : StatefulOptimizer(std::move(groups)), bits_(kind.bits) {}
+  TorchaoOptimizer(const Torchao& kind, std::vector<ParameterGroup> groups, const OptimizerBehaviour& behaviour)
+      : StatefulOptimizer(std::move(groups)), bits_(kind.bits), block_(torchao_block(kind, behaviour)) {}
+
+  /// aten.slice, which clones what codes stand for.
+  std::vector<Tensor> slice_state(Context& ctx, const Tensor& parameter) const override {
+    std::vector<Tensor> clones;
+    for (const OptimizerEntry& entry : state()) {
+      if (!entry.parameter.is(parameter) || !is_quantized(parameter)) continue;
+      for (const std::size_t qmap : {2U, 5U}) {  // TorchaoState::tensors
+        clones.push_back(state_like(ctx, entry.state[qmap]));
+        copy_into(ctx, clones.back(), entry.state[qmap]);
+      }
+    }
+    return clones;
+  }
 
  private:
   void step_group(Context& ctx, const std::vector<Entry>& entries) override {
@@ -39,8 +51,8 @@ class TorchaoOptimizer final : public StatefulOptimizer<TorchaoState> {
     }
   }
 
-  static bool is_quantized(const Tensor& parameter) {
-    return parameter.numel() >= kMinElements && parameter.numel() % kBlock == 0;
+  bool is_quantized(const Tensor& parameter) const {
+    return parameter.numel() >= kMinElements && parameter.numel() % block_ == 0;
   }
 
   Buffer new_buffer(Context& ctx, const Tensor& parameter, bool is_signed) const {
@@ -48,7 +60,7 @@ class TorchaoOptimizer final : public StatefulOptimizer<TorchaoState> {
     Buffer average;
     average.codes = bits_ == 8 ? state_of(ctx, parameter.shape(), DType::uint8)
                                : state_of(ctx, {parameter.numel() / 2}, DType::uint8);
-    average.scale = state_of(ctx, {parameter.numel() / kBlock}, DType::float32);
+    average.scale = state_of(ctx, {parameter.numel() / block_}, DType::float32);
     average.qmap = state_of(ctx, {std::int64_t{1} << bits_}, DType::float32);
     upload(ctx, average.qmap, bits_ == 8 ? dynamic_values(is_signed) : values_of_4_bits(is_signed));
     return average;
@@ -71,14 +83,14 @@ class TorchaoOptimizer final : public StatefulOptimizer<TorchaoState> {
                    {.lr = lr(), .weight_decay = weight_decay(), .step = state.steps});
     else if (is_quantized(parameter))
       kernels->adamw_8bit(ctx.stream, weights, grad, array_of(first.codes),
-                          {array_of(first.scale), array_of(first.qmap), kBlock}, array_of(second.codes),
-                          {array_of(second.scale), array_of(second.qmap), kBlock}, numbers);
+                          {array_of(first.scale), array_of(first.qmap), block_}, array_of(second.codes),
+                          {array_of(second.scale), array_of(second.qmap), block_}, numbers);
     else
       kernels->adamw(ctx.stream, weights, grad, array_of(first.codes), array_of(second.codes), numbers);
   }
 
-  static Average packed(const Buffer& buffer) {
-    return {.values = array_of(buffer.codes), .codes = {array_of(buffer.scale), array_of(buffer.qmap), kBlock}};
+  Average packed(const Buffer& buffer) const {
+    return {.values = array_of(buffer.codes), .codes = {array_of(buffer.scale), array_of(buffer.qmap), block_}};
   }
 
   /// get_qmap_signed, get_qmap_unsigned: of the latter no value is 0.
@@ -90,21 +102,23 @@ class TorchaoOptimizer final : public StatefulOptimizer<TorchaoState> {
   }
 
   /// Of both averages the scales, the scaled values in float32, and the codes in int64.
-  static void pack(Context& ctx, std::int64_t numel) {
+  void pack(Context& ctx, std::int64_t numel) const {
     const auto buffer = [&](std::int64_t count, DType dtype) { return empty(ctx, {count}, dtype, Op::quantize_4bit); };
-    Tensor scale1 = buffer(numel / kBlock, DType::float32), scale2 = buffer(numel / kBlock, DType::float32);
+    Tensor scale1 = buffer(numel / block_, DType::float32), scale2 = buffer(numel / block_, DType::float32);
     Tensor values1 = buffer(numel, DType::float32), values2 = buffer(numel, DType::float32);
     Tensor codes1 = buffer(numel, DType::int64), codes2 = buffer(numel, DType::int64);
     for (Tensor* done : {&values1, &codes1, &scale1, &values2, &codes2, &scale2}) *done = {};
   }
 
   int bits_;
+  std::int64_t block_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_torchao(const Torchao& kind, std::vector<ParameterGroup> groups) {
-  return std::make_unique<TorchaoOptimizer>(kind, std::move(groups));
+std::unique_ptr<Optimizer> make_torchao(const Torchao& kind, std::vector<ParameterGroup> groups,
+                                        const OptimizerBehaviour& behaviour) {
+  return std::make_unique<TorchaoOptimizer>(kind, std::move(groups), behaviour);
 }
 
 }  // namespace qlp

@@ -34,10 +34,14 @@ inline constexpr std::array<EnumName<OffloadDevice>, 3> kEnumNames<OffloadDevice
     {OffloadDevice::nvme, "nvme"},
 }};
 template <>
-inline constexpr std::array<EnumName<ZeroOptimizerType>, 3> kEnumNames<ZeroOptimizerType>{{
+inline constexpr std::array<EnumName<ZeroOptimizerType>, 7> kEnumNames<ZeroOptimizerType>{{
     {ZeroOptimizerType::none, "none"},
     {ZeroOptimizerType::adam, "adam"},
     {ZeroOptimizerType::adamw, "adamw"},
+    {ZeroOptimizerType::adagrad, "adagrad"},
+    {ZeroOptimizerType::lion, "lion"},
+    {ZeroOptimizerType::sgd, "SGD"},
+    {ZeroOptimizerType::rmsprop, "RMSprop"},
 }};
 template <>
 inline constexpr std::array<EnumName<Unsaid>, 2> kEnumNames<Unsaid>{{

@@ -14,10 +14,12 @@ CuSolver cusolver_of(const Version& torch) {
 }  // namespace
 
 /// Blocks of 256: bitsandbytes 0.44 (optim/optimizer.py). 32 bits for embeddings: until transformers 4.52 the Trainer
-/// asked for a class that it no longer made (huggingface/transformers 37331).
+/// asked for a class that it no longer made (huggingface/transformers 37331). Torchao's own 128 in 4 bits: the Trainer
+/// asks for 256 from 5.0 on (huggingface/transformers 42972).
 OptimizerBehaviour OptimizerStack::behaviour() const {
   return {.bnb_blocksize = bitsandbytes_ >= Version{0, 44, 0} ? 256 : 2048,
           .bnb_spares_embeddings = transformers_ >= Version{4, 52, 0},
+          .torchao_4bit_block = transformers_ >= Version{5, 0, 0} ? 256 : 128,
           .bnb_galore_norm = bitsandbytes_ >= Version{0, 50, 0},
           .cusolver = cusolver_of(torch_)};
 }

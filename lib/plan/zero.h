@@ -49,12 +49,15 @@ struct ZeroFp16 {
   friend bool operator==(const ZeroFp16&, const ZeroFp16&) = default;
 };
 
-/// The optimizer of DeepSpeed's file, which then is the one that trains.
-enum class ZeroOptimizerType : std::uint8_t { none, adam, adamw };
+/// The optimizer of DeepSpeed's file, which then is the one that trains. Any but the first four is torch's of that
+/// name.
+enum class ZeroOptimizerType : std::uint8_t { none, adam, adamw, adagrad, lion, sgd, rmsprop };
 
 struct ZeroOptimizerParams {
   bool torch_adam = false;  ///< torch's, in the place of DeepSpeed's FusedAdam or DeepSpeedCPUAdam
   bool adam_w_mode = true;  ///< of Adam: decay that is not in the gradients
+  Fillable<double> weight_decay;
+  double momentum = 0;  ///< of SGD
   friend bool operator==(const ZeroOptimizerParams&, const ZeroOptimizerParams&) = default;
 };
 struct ZeroOwnOptimizer {
@@ -111,6 +114,7 @@ struct Zero {
   ZeroOffloadOptimizer offload_optimizer;
   // Beside zero_optimization.
   ZeroOwnOptimizer optimizer;
+  bool zero_allow_untested_optimizer = true;  ///< the Trainer sets it, unless the optimizer is the file's
   bool zero_force_ds_cpu_optimizer = true;
   Fillable<double> gradient_clipping;                ///< auto: training.max_grad_norm; left out: nothing is clipped
   std::optional<ZeroDType> communication_data_type;  ///< none: that of the model

@@ -13,8 +13,9 @@ namespace qlp {
 
 /// Whether DeepSpeed's file has this option at its root; all others of Zero are in zero_optimization.
 constexpr bool is_at_root(std::string_view option) {
-  return option == "optimizer" || option == "zero_force_ds_cpu_optimizer" || option == "gradient_clipping" ||
-         option == "bf16" || option == "fp16" || option == "communication_data_type" || option == "data_types" ||
+  return option == "optimizer" || option == "zero_allow_untested_optimizer" ||
+         option == "zero_force_ds_cpu_optimizer" || option == "gradient_clipping" || option == "bf16" ||
+         option == "fp16" || option == "communication_data_type" || option == "data_types" ||
          option == "torch_autocast" || option == "prescale_gradients" || option == "gradient_predivide_factor";
 }
 
@@ -41,6 +42,21 @@ template <OptionsOf<ZeroOptimizerParams> P, class Visitor>
 void visit_options(P& params, Visitor&& visit) {
   visit.option("torch_adam", params.torch_adam);
   visit.option("adam_w_mode", params.adam_w_mode);
+  visit.fillable("weight_decay", params.weight_decay, 0.0, 1e9);
+  visit.option("momentum", params.momentum, 0.0, 1e9);
+}
+
+/// Whether an optimizer of DeepSpeed's file takes this key of its params; of those that no one takes it says nothing.
+constexpr bool takes_param(ZeroOptimizerType type, std::string_view key) {
+  using Type = ZeroOptimizerType;
+  const bool adam = type == Type::adam || type == Type::adamw;
+  if (key == "torch_adam" || key == "adam_w_mode" || key == "bias_correction") return adam;
+  if (key == "betas") return adam || type == Type::lion;
+  if (key == "eps") return adam || type == Type::adagrad || type == Type::rmsprop;
+  if (key == "momentum" || key == "nesterov" || key == "dampening") return type == Type::sgd;
+  if (key == "alpha") return type == Type::rmsprop;
+  if (key == "lr_decay" || key == "initial_accumulator_value") return type == Type::adagrad;
+  return true;
 }
 
 template <OptionsOf<ZeroOwnOptimizer> P, class Visitor>
@@ -115,6 +131,7 @@ void visit_options(P& plan, Visitor&& visit) {
   }
   visit.section("offload_optimizer", plan.offload_optimizer);
   visit.section("optimizer", plan.optimizer);
+  visit.option("zero_allow_untested_optimizer", plan.zero_allow_untested_optimizer);
   visit.option("zero_force_ds_cpu_optimizer", plan.zero_force_ds_cpu_optimizer);
   visit.fillable("gradient_clipping", plan.gradient_clipping, 0.0, 1e9);
   visit.automatic("communication_data_type", plan.communication_data_type);

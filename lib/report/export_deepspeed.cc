@@ -22,7 +22,7 @@ constexpr bool is_filled_in(std::string_view option) {
 
 /// Of the optimizer's own, which transformers fills in only where they stand there (HfTrainerDeepSpeedConfig,
 /// trainer_config_process).
-constexpr std::array<const char*, 4> kOptimizerFilledIn{"lr", "betas", "eps", "weight_decay"};
+constexpr std::array<const char*, 3> kOptimizerFilledIn{"lr", "betas", "eps"};
 
 struct DeepspeedWriter {
   Json& root;
@@ -62,7 +62,17 @@ struct DeepspeedWriter {
     if constexpr (std::same_as<Options, ZeroOptimizerParams>)
       for (const char* filled_in : kOptimizerFilledIn) inner[filled_in] = "auto";
     visit_options(options, DeepspeedWriter{inner, inner});
+    if constexpr (std::same_as<Options, ZeroOwnOptimizer>) leave_out_params(options.type, inner["params"]);
     of(key)[std::string(key)] = std::move(inner);
+  }
+
+ private:
+  /// At which the optimizer would stop.
+  static void leave_out_params(ZeroOptimizerType type, Json& params) {
+    Json taken = Json::object();
+    for (const auto& [name, value] : params.items())
+      if (takes_param(type, name)) taken[name] = value;
+    params = std::move(taken);
   }
 };
 
@@ -75,8 +85,7 @@ Result<std::string> deepspeed_config(const NamedPlan& plan) {
                                           "zero1, zero2 and zero3 are")}};
   Json root{{"train_batch_size", "auto"},
             {"train_micro_batch_size_per_gpu", "auto"},
-            {"gradient_accumulation_steps", "auto"},
-            {"zero_allow_untested_optimizer", true}};
+            {"gradient_accumulation_steps", "auto"}};
   Json zero = Json::object();
   visit_options(*options, DeepspeedWriter{root, zero});
   root["zero_optimization"] = std::move(zero);

@@ -1,8 +1,10 @@
 #include "shard/zero.h"
 
+#include <string>
 #include <utility>
 
 #include "autograd/pointwise.h"
+#include "base/refusal.h"
 #include "optim/weight_decay.h"
 
 namespace qlp {
@@ -19,6 +21,27 @@ std::vector<std::vector<Parameter*>> groups_of(CausalLm& model, const ZeroOption
 }
 
 }  // namespace
+
+/// torchao's OptimState8bit, aten.slice (optim/subclass_8bit.py, 0.12 to 0.18), by which DeepSpeed gives each parameter
+/// of the first group its part of the state (utils/tensor_fragment.py).
+Diagnostics ZeroRuntime::check(CausalLm& model) const {
+  constexpr std::int64_t kLeastInBlocks = 4096;  // less, or what is not whole blocks, has state of other tensors
+  const auto groups = groups_of(model, options_);
+  if (options_.state_block == 0 || groups.empty()) return {};
+  const ZeroLayout layout = ZeroGroup::layout_of(groups.front(), options_);
+  if (layout.partition_size() < kLeastInBlocks || layout.partition_size() % options_.state_block != 0) return {};
+  for (std::size_t i = 0; i < groups.front().size(); ++i)
+    for (const ZeroLayout::Slice& slice : layout.slices(i)) {
+      const std::int64_t start = layout.start_in(slice.rank, i);
+      if (start % options_.state_block == 0 && (start + slice.numel) % options_.state_block == 0) continue;
+      return {refusal("zero-state-blocks",
+                      "DeepSpeed slices the optimizer's state by parameters, and ends between blocks of " +
+                          std::to_string(options_.state_block) +
+                          " elements that torchao has a scale for: 'Make sure start and end align with block boundary'",
+                      "training.optimizer", "take adamw_bnb_8bit, or a plan of stage 3")};
+    }
+  return {};
+}
 
 void ZeroRuntime::prepare(Context& ctx, CausalLm& model) {
   prepare_engine(ctx, model, options_);

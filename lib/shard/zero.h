@@ -13,6 +13,8 @@ class ZeroRuntime final : public ZeroEngine {
  public:
   explicit ZeroRuntime(const ZeroOptions& options) : options_(options) {}
 
+  /// Where the optimizer's state cannot be sliced by parameters.
+  Diagnostics check(CausalLm& model) const override;
   void prepare(Context& ctx, CausalLm& model) override;
   /// The partitions of the flat groups.
   std::vector<TrainedTensor> trained(CausalLm&) override { return optimizer_->trained(); }

@@ -47,6 +47,7 @@ void Zero3Runtime::prepare(Context& ctx, CausalLm& model) {
   // What the engine puts off until now. NOLINTNEXTLINE(bugprone-parent-virtual-call)
   ShardingRuntime::place_model(ctx, model);
   if (options_.has_kernel_flag) make_kernel_flag(ctx);
+  if (options_.makes_first_sums) make_first_sums(ctx, model);
   std::vector<Zero3Param*> all;
   std::vector<std::vector<Zero3Param*>> groups(2);  // with weight decay, without
   for (Parameter* parameter : model.parameters()) {

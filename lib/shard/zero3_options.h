@@ -29,9 +29,10 @@ struct Zero3Options {
   double gradient_clipping = 1;  ///< the most that the norm may be; 0: any
   bool clips() const { return gradient_clipping > 0; }
   bool norms_decay = false;  ///< which parameters the Trainer puts into the group with weight decay
-  /// The optimizer is DeepSpeed's own, of all parameters in one group; and whether it is FusedAdam, which has a flag of
-  /// its kernel on the GPU (ops/adam/fused_adam.py).
-  bool one_group = false, has_kernel_flag = false;
+  /// The optimizer is that of DeepSpeed's file, of all parameters in one group; whether it is FusedAdam or FusedLion,
+  /// which have a flag of their kernel on the GPU (ops/adam/fused_adam.py, ops/lion/fused_lion.py); whether it is
+  /// torch's Adagrad, which first has sums for these, and is then made again of flat parts.
+  bool one_group = false, has_kernel_flag = false, makes_first_sums = false;
   int outer_modules = 1;  ///< that are called around the decoder
   /// The rotary module knows its frequencies by a second name, which a cast of the module leaves alone.
   bool keeps_first_frequencies = false;

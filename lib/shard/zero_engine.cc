@@ -43,6 +43,7 @@ void ZeroEngine::prepare_engine(Context& ctx, CausalLm& model, const ZeroOptions
   ShardingRuntime::place_model(ctx, model);
   for (const Parameter* parameter : model.parameters()) broadcast(ctx, options.group(), parameter->tensor);
   if (options.has_kernel_flag) make_kernel_flag(ctx);
+  if (options.makes_first_sums) make_first_sums(ctx, model);
 }
 
 StateDict ZeroEngine::host_copies(Context& ctx, CausalLm& model) {
@@ -62,6 +63,15 @@ void ZeroEngine::make_kernel_flag(Context& ctx) {
   const Scoped category(ctx.category, Category::workspace);
   kernel_flag_ = empty(ctx, {1}, DType::int32, Op::input);
   fill(ctx, kernel_flag_, 0);
+}
+
+void ZeroEngine::make_first_sums(Context& ctx, CausalLm& model) {
+  const Scoped category(ctx.category, Category::optimizer_state);
+  for (const Parameter* parameter : model.parameters()) {
+    if (!parameter->trainable) continue;
+    first_sums_.push_back(empty_like(ctx, parameter->tensor, Op::optimizer_state));
+    fill(ctx, first_sums_.back(), 0);
+  }
 }
 
 void ZeroEngine::backward(Context& ctx, const Tensor& loss, Optimizer& optimizer) {

@@ -2,6 +2,8 @@
 // (deepspeed/runtime/engine.py, 0.18.3; accelerate/utils/deepspeed.py).
 #pragma once
 
+#include <vector>
+
 #include "shard/sharding_runtime.h"
 #include "shard/zero_options.h"
 
@@ -32,6 +34,8 @@ class ZeroEngine : public ShardingRuntime {
   StateDict host_copies(Context& ctx, CausalLm& model);
   /// IntTensor([0]) of DeepSpeed's FusedAdam (ops/adam/fused_adam.py).
   void make_kernel_flag(Context& ctx);
+  /// Of torch's Adagrad (engine.py, basic_optimizer; initialize_optimizer_states of either stage).
+  void make_first_sums(Context& ctx, CausalLm& model);
 
  private:
   /// _backward_epilogue: the loss and its scaled copy are still there.
@@ -40,6 +44,7 @@ class ZeroEngine : public ShardingRuntime {
 
   bool boundary_ = true;
   Tensor kernel_flag_;
+  std::vector<Tensor> first_sums_;
 };
 
 /// module.bfloat16() or half(): floating parameters and buffers are cast one by one, those of children first.

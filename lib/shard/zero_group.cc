@@ -92,6 +92,12 @@ void ZeroGroup::join(Context& ctx, const Tensor& joined, const std::vector<Tenso
   }
 }
 
+ZeroLayout ZeroGroup::layout_of(const std::vector<Parameter*>& parameters, const ZeroOptions& options) {
+  std::vector<std::int64_t> numels;
+  for (const std::size_t i : order_of(parameters, options)) numels.push_back(parameters[i]->shape.numel());
+  return {numels, options.world_size};
+}
+
 Tensor ZeroGroup::partition(std::int64_t rank) const {
   return flat_.flat(rank * layout_.partition_size(), layout_.partition_size());
 }

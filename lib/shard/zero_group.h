@@ -15,6 +15,9 @@ class ZeroGroup {
   /// Moves the parameters into the flat buffer, of which they are views from then on.
   ZeroGroup(Context& ctx, std::vector<Parameter*> parameters, const ZeroOptions& options);
 
+  /// Of parameters that need not be there yet.
+  static ZeroLayout layout_of(const std::vector<Parameter*>& parameters, const ZeroOptions& options);
+
   /// In the order of the optimizer's group.
   const std::vector<Parameter*>& parameters() const { return parameters_; }
   const Tensor& tensor(std::size_t index) const { return parameters_[index]->tensor; }

@@ -126,6 +126,7 @@ void ZeroOptimizer::update(Context& ctx, std::size_t index, const ScaledNorm& no
     unscale_and_clip(ctx, grad_of(group.master()), norm.on_device, clipping);
   }
   optimizer.step(ctx);
+  if (!std::exchange(linked_, true)) link_state(ctx, optimizer);
   if (!group.master().on_host()) {
     touch(ctx, grad_of(group.master()));
     for (int i = 0; i < 2; ++i) touch(ctx, group.master());  // read and written
@@ -134,6 +135,14 @@ void ZeroOptimizer::update(Context& ctx, std::size_t index, const ScaledNorm& no
   copy_into(ctx, group.partition(options_.rank), group.master());
   if (options_.offload_optimizer)
     copy_to_device(ctx, bytes_of(Shape{group.layout().partition_size()}, group.flat().dtype()).count());
+}
+
+/// _lazy_init_hp_params_optimizer_state: a slice for each parameter, of the state that is there when the first group
+/// has been updated.
+void ZeroOptimizer::link_state(Context& ctx, const Optimizer& optimizer) {
+  const ZeroGroup& group = *groups_.front();
+  for (std::size_t i = 0; i < group.members().size(); ++i)
+    for (Tensor& kept : optimizer.slice_state(ctx, group.master())) fragments_.push_back(std::move(kept));
 }
 
 /// The gradients of the partition side by side, in the dtype of its master weights. One alone is only viewed.

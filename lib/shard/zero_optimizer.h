@@ -40,6 +40,7 @@ class ZeroOptimizer {
   ScaledNorm norm(Context& ctx) const;
   double offloaded_norm(Context& ctx) const;
   void update(Context& ctx, std::size_t index, const ScaledNorm& norm, Optimizer& optimizer);
+  void link_state(Context& ctx, const Optimizer& optimizer);
   Tensor join_gradients(Context& ctx, ZeroGroup& group) const;
 
   ZeroOptions options_;
@@ -48,6 +49,8 @@ class ZeroOptimizer {
   ZeroLossScale loss_scale_;
   Tensor global_norm_;    ///< _global_grad_norm
   double host_norm_ = 0;  ///< the same with offload
+  bool linked_ = false;
+  std::vector<Tensor> fragments_;  ///< what slices of the optimizer's state hold beside it
 };
 
 }  // namespace qlp

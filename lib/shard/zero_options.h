@@ -26,9 +26,13 @@ struct ZeroOptions {
   bool checks_overflow = false;  ///< always under fp16
   ZeroLossScale loss_scale;      ///< that the first step has
   bool norms_decay = false;      ///< which parameters the Trainer puts into the group with weight decay
-  /// The optimizer is DeepSpeed's own, of all parameters in one group; and whether it is FusedAdam, which has a flag of
-  /// its kernel on the GPU (ops/adam/fused_adam.py).
-  bool one_group = false, has_kernel_flag = false;
+  /// The optimizer is that of DeepSpeed's file, of all parameters in one group; whether it is FusedAdam or FusedLion,
+  /// which have a flag of their kernel on the GPU (ops/adam/fused_adam.py, ops/lion/fused_lion.py); whether it is
+  /// torch's Adagrad, which first has sums for these, and is then made again of flat parts.
+  bool one_group = false, has_kernel_flag = false, makes_first_sums = false;
+
+  /// Elements that the optimizer's state has a common scale for, between which it cannot be sliced; 0: it can.
+  std::int64_t state_block = 0;
 
   std::int64_t reduce_bucket_size = 0;  ///< elements
   bool reduce_scatter = true;

@@ -3,8 +3,7 @@
 # What the job says elsewhere.
 BATCH = {"train_micro_batch_size_per_gpu": "mb", "gradient_accumulation_steps": "ga"}
 # What changes no memory (lib/config/deepspeed_keys.h).
-NEUTRAL = {"train_batch_size", "steps_per_print", "wall_clock_breakdown", "memory_breakdown", "zero_allow_untested_optimizer",
-           "scheduler", "dump_state", "comms_logger", "flops_profiler", "tensorboard", "wandb", "csv_monitor", "comet", "autotuning",
+NEUTRAL = {"train_batch_size", "steps_per_print", "wall_clock_breakdown", "memory_breakdown", "scheduler", "dump_state", "comms_logger", "flops_profiler", "tensorboard", "wandb", "csv_monitor", "comet", "autotuning",
            "checkpoint", "aio", "activation_checkpointing", "elasticity", "seq_parallel_communication_data_type", "timers",
            "dataloader_drop_last", "curriculum_learning"}
 NEUTRAL_ZERO = {"stage", "ignore_unused_parameters", "load_from_fp32_weights", "elastic_checkpoint", "override_module_apply",
@@ -13,6 +12,7 @@ NEUTRAL_ZERO = {"stage", "ignore_unused_parameters", "load_from_fp32_weights", "
 STAGE3 = {"sub_group_size", "offload_param", "zero_hpz_partition_size", "memory_efficient_linear", "zero_quantized_weights",
           "zero_quantized_nontrainable_weights", "zero_quantized_gradients"}
 STAGES12 = {"allgather_partitions", "allgather_bucket_size", "use_multi_rank_bucket_allreduce", "round_robin_gradients"}
+OWN_OPTIMIZERS = {"adam", "adamw", "adagrad", "lion"}  # DeepSpeed's, in small or capital letters
 WORDS = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 NEUTRAL_OFFLOAD = {"fast_init", "pipeline_read", "pipeline_write"}
 NEUTRAL_FP16 = {"loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale", "auto_cast",
@@ -34,8 +34,10 @@ def plan_of(case, unexpressed):
             options[section] = {k: number(v) for k, v in options[section].items() if k not in NEUTRAL_OFFLOAD}
     if "optimizer" in options:
         own = options["optimizer"]
-        params = {k: v for k, v in own.get("params", {}).items() if k in ("torch_adam", "adam_w_mode")}
-        options["optimizer"] = {"type": own["type"].lower(), "params": params}
+        params = {k: v for k, v in own.get("params", {}).items() if k in ("torch_adam", "adam_w_mode", "weight_decay", "momentum")}
+        type_ = own["type"].lower() if own["type"].lower() in OWN_OPTIMIZERS else own["type"]
+        options["optimizer"] = {"type": type_, "params": {"weight_decay": "none"} | params}
+        options.setdefault("zero_allow_untested_optimizer", False)
     if "torch_autocast" in options:
         options["torch_autocast"] = {k: WORDS.get(v, v) if k == "dtype" else v for k, v in options["torch_autocast"].items()
                                      if k != "lower_precision_safe_modules"}

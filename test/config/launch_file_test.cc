@@ -219,7 +219,8 @@ TEST_CASE("config/launch_file: the optimizer of DeepSpeed's file, in large lette
       R"({"type": "AdamW", "params": {"lr": "auto", "betas": "auto", "eps": 1e-8, "weight_decay": "auto"}})", findings);
   CHECK(own == ZeroOwnOptimizer{.type = ZeroOptimizerType::adamw});
   CHECK(optimizer(R"({"type": "Adam", "params": {"torch_adam": true}})", findings) ==
-        ZeroOwnOptimizer{.type = ZeroOptimizerType::adam, .params = {.torch_adam = true}});
+        ZeroOwnOptimizer{.type = ZeroOptimizerType::adam,
+                         .params = {.torch_adam = true, .weight_decay = Unsaid::left_out}});
   CHECK(findings.list().empty());
   const auto only = [&](const std::string& text) {
     Findings found;
@@ -228,7 +229,10 @@ TEST_CASE("config/launch_file: the optimizer of DeepSpeed's file, in large lette
     return found.list().front();
   };
   CHECK(only(R"({"type": "OneBitAdam"})").message.find("not compatible with ZeRO") != std::string::npos);
-  CHECK(only(R"({"type": "NAdam"})").message == "'NAdam' is none of adam, adamw");
+  CHECK(only(R"({"type": "NAdam"})").message == "'NAdam' is none of adam, adamw, adagrad, lion, SGD, RMSprop");
+  CHECK(only(R"({"type": "sgd"})").code == "bad-value");  // a module of torch.optim
+  CHECK(only(R"({"type": "Lion", "params": {"eps": "auto"}})").key_path == "optimizer.params.eps");
+  CHECK(only(R"({"type": "AdamW", "params": {"amsgrad": true}})").code == "not-supported");
   for (const char* without : {R"({})", R"({"params": {"lr": 1e-4}})"}) {
     CHECK(only(without).code == "missing-key");
     CHECK(only(without).key_path == "optimizer.type");
@@ -239,6 +243,23 @@ TEST_CASE("config/launch_file: the optimizer of DeepSpeed's file, in large lette
     CHECK(only(no_word).hint.find("leave it out") == std::string::npos);
   }
   CHECK(only(R"({"type": "AdamW", "lr": 3})").key_path == "optimizer.lr");
+}
+
+TEST_CASE("config/launch_file: torch's optimizers in DeepSpeed's file, which asks to say that they are not tested") {
+  const auto plan = [](const std::string& more) {
+    Findings findings;
+    const auto file = read(R"({"optimizer": {"type": "SGD", "params": {"lr": "auto", "momentum": 0.9}})" + more +
+                               R"(, "zero_optimization": {"stage": 2}})",
+                           findings);
+    REQUIRE(file);
+    CHECK(findings.list().empty());
+    return std::get<Zero>(file->plan.plan);
+  };
+  const Zero untested = plan("");
+  CHECK(untested.optimizer == ZeroOwnOptimizer{.type = ZeroOptimizerType::sgd,
+                                               .params = {.weight_decay = Unsaid::left_out, .momentum = 0.9}});
+  CHECK_FALSE(untested.zero_allow_untested_optimizer);
+  CHECK(plan(R"(, "zero_allow_untested_optimizer": true)").zero_allow_untested_optimizer);
 }
 
 TEST_CASE("config/launch_file: what changes no memory in one section of DeepSpeed's file is not known in another") {
@@ -405,6 +426,21 @@ TEST_CASE("config/launch_file: an exported file read back gives the same plan") 
       CHECK(again->job.plans.front() == expected);
       CHECK(again->job.cluster.world_size == (name == "single" ? 1 : 8));
     }
+}
+
+TEST_CASE("config/launch_file: an exported optimizer has the parameters that it takes") {
+  NamedPlan plan = *find_plan("zero3");
+  for (const auto type : {ZeroOptimizerType::sgd, ZeroOptimizerType::rmsprop, ZeroOptimizerType::adagrad,
+                          ZeroOptimizerType::lion, ZeroOptimizerType::adamw}) {
+    std::get<Zero>(plan.plan).optimizer.type = type;
+    const auto text = deepspeed_config(plan);
+    REQUIRE(text);
+    Findings findings;
+    const auto again = read(*text, findings);
+    REQUIRE(again);
+    CHECK(again->plan == plan);
+    CHECK_FALSE(findings.has_errors());
+  }
 }
 
 TEST_CASE("config/launch_file: an exported optimizer of DeepSpeed's own is read back, and filled in by the Trainer") {

@@ -90,12 +90,21 @@ std::vector<NamedPlan> all_plans() {
       Zero own = std::get<Zero>(plan.plan);
       own.optimizer.type = ZeroOptimizerType::adamw;
       plans.push_back({"zero1 with DeepSpeed's own optimizer", own});
+      own.optimizer.type = ZeroOptimizerType::lion;
+      plans.push_back({"zero1 with DeepSpeed's Lion", own});
+      own.optimizer = {.type = ZeroOptimizerType::sgd, .params = {.momentum = 0.9}};
+      plans.push_back({"zero1 with torch's SGD of DeepSpeed's file", own});
+      own.optimizer = {.type = ZeroOptimizerType::adagrad};
+      plans.push_back({"zero1 with torch's Adagrad of DeepSpeed's file", own});
     }
     if (name == "zero3") {
       Zero cut = std::get<Zero>(plan.plan);
       cut.reduce_bucket_size = 1000, cut.sub_group_size = 700, cut.stage3_prefetch_bucket_size = 5000;
       cut.stage3_param_persistence_threshold = 80, cut.stage3_max_reuse_distance = 9000;
       plans.push_back({"zero3 in small pieces", cut});
+      Zero own = cut;
+      own.optimizer.type = ZeroOptimizerType::lion;
+      plans.push_back({"zero3 in small pieces with DeepSpeed's Lion", own});
       Zero doubled = cut;
       doubled.zero_hpz_partition_size = 2;
       plans.push_back({"zero3 with second copies", doubled});

@@ -129,10 +129,14 @@ TEST_CASE("estimate/optimizer_rules: torchao's take DTensors") {
   for (const char* optimizer : {"adamw_torch_8bit", "adamw_torch_4bit"}) {
     for (const char* plan : {"single", "ddp", "fsdp1-full-shard", "fsdp2"})
       CHECK(refused(job, optimizer, plan).empty());
-    CHECK(refused(job, optimizer, "zero2") == "torchao-under-zero");
   }
-  CHECK(refused(job, "adamw_torch_8bit", "zero3").empty());
-  CHECK(refused(job, "adamw_torch_4bit", "zero3") == "torchao-under-zero");
+  for (const char* plan : {"zero1", "zero2", "zero3"}) {
+    CHECK(refused(job, "adamw_torch_8bit", plan).empty());
+    CHECK(refused(job, "adamw_torch_4bit", plan) == "torchao-under-zero");
+  }
+  job.training.optimizer = named_optimizer("adamw_torch_8bit");
+  const Zero offloaded{.offload_optimizer = {.device = OffloadDevice::cpu}};
+  CHECK(check_optimizer(job, offloaded, StackProfile(job.stack)).front().code == "torchao-under-zero");
 }
 
 TEST_CASE("estimate/optimizer_rules: the optimizer of DeepSpeed's file is judged in the place of the Trainer's") {
@@ -144,7 +148,7 @@ TEST_CASE("estimate/optimizer_rules: the optimizer of DeepSpeed's file is judged
     const auto refusals = check_optimizer(job, plan, StackProfile(job.stack));
     return refusals.empty() ? "" : refusals.front().code;
   };
-  for (const char* replaced : {"adamw_torch_8bit", "muon", "galore_adamw"}) {
+  for (const char* replaced : {"adamw_torch_4bit", "muon", "galore_adamw"}) {
     CAPTURE(replaced);
     CHECK(refused(job, replaced, "zero2") != "");
     CHECK(refused_by_own(replaced) == "");

@@ -64,6 +64,23 @@ TEST_CASE("estimate/optimizer_runs: torchao's 8 bits on the flat parts of ZeRO-3
   CHECK(figures(lora(kOlder, "adamw_torch_8bit"), kZero3) == Figures{3064717037, 1244401305});
 }
 
+// Of which each parameter of the first flat part has a slice, with values of its own for the codes.
+TEST_CASE("estimate/optimizer_runs: torchao's 8 bits on the flat parts of ZeRO-2") {
+  CHECK(figures(full(kOlder, "adamw_torch_8bit"), Zero{.stage = 2}) == Figures{4154524256, 1578514516});
+}
+
+TEST_CASE("estimate/optimizer_runs: torchao's 8 bits are not sliced between blocks of 256") {
+  JobSpec job = lora(kOlder, "adamw_torch_8bit", 1);
+  job.adapter->all_linear = false, job.adapter->target_modules = {"q_proj"};
+  job.adapter->r = 1;
+  job.model.num_hidden_layers = 4;
+  CHECK(dry_run(job, Zero{.stage = 2}, 0));
+  job.model.head_dim = 66;  // 32 heads of it are no whole blocks; four layers are
+  const auto run = dry_run(job, Zero{.stage = 2}, 0);
+  REQUIRE_FALSE(run);
+  CHECK(run.error().front().code == "zero-state-blocks");
+}
+
 TEST_CASE("estimate/optimizer_runs: with parameters on the host they take nothing of the GPU") {
   for (const char* optimizer : {"stable_adamw", "grokadamw", "schedule_free_adamw", "lomo"}) {
     CAPTURE(optimizer);

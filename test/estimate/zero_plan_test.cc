@@ -155,6 +155,52 @@ TEST_CASE("estimate/zero_plan: the optimizer of DeepSpeed's file trains in the p
   CHECK(refused(job, plan) == "zero-two-optimizers");
 }
 
+// DeepSpeed 0.18.3 on torch 2.8: zero2 and zero3 full fine-tunes, to the byte.
+TEST_CASE("estimate/zero_plan: torch's optimizers, DeepSpeed's Lion and Adagrad by their names in DeepSpeed's file") {
+  Zero plan{.optimizer = {.type = ZeroOptimizerType::sgd, .params = {.momentum = 0.9}}};
+  const auto kind = [&] { return zero_optimizer_kind(kLora.training.optimizer.kind, plan); };
+  CHECK(kind() == OptimizerKind(Sgd{0.9}));
+  CHECK(refused(kLora, plan) == "");
+  plan.zero_allow_untested_optimizer = false;
+  CHECK(refused(kLora, plan) == "zero-untested-optimizer");
+  plan.optimizer = {.type = ZeroOptimizerType::rmsprop};
+  CHECK(kind() == OptimizerKind(RmsProp{}));
+  CHECK(refused(kLora, plan) == "zero-untested-optimizer");
+  plan.zero_allow_untested_optimizer = true;
+  CHECK(refused(kLora, plan) == "");
+  plan.optimizer.params.momentum = 0.9;
+  CHECK(refused(kLora, plan) == "zero-momentum");
+  plan.optimizer = {.type = ZeroOptimizerType::lion};
+  plan.zero_allow_untested_optimizer = false;  // which DeepSpeed has tested
+  CHECK(kind() == OptimizerKind(Lion{}));
+  CHECK(refused(kLora, plan) == "");
+  CHECK(zero_has_kernel_flag(plan));
+  plan.optimizer = {.type = ZeroOptimizerType::adagrad};
+  CHECK(kind() == OptimizerKind(Adagrad{}));
+  CHECK(refused(kLora, plan) == "");
+  CHECK(zero_makes_first_sums(plan));
+  CHECK(zero_adagrad_start(plan) == AdagradStart::unmoved);
+  plan.offload_optimizer.device = OffloadDevice::cpu;
+  CHECK_FALSE(zero_makes_first_sums(plan));
+  CHECK(zero_adagrad_start(plan) == AdagradStart::in_step);
+}
+
+TEST_CASE("estimate/zero_plan: weight decay of DeepSpeed's file is the Trainer's, or that of the optimizer itself") {
+  JobSpec job = kLora;
+  job.training.weight_decay = 0.1;
+  Zero plan{.optimizer = {.type = ZeroOptimizerType::adamw}};
+  const auto decay = [&] { return zero_weight_decay(job.training, plan); };
+  CHECK(decay() == 0.1);
+  plan.optimizer.params.weight_decay = Unsaid::left_out;
+  CHECK(decay() == 0);
+  plan.optimizer.params.torch_adam = true;
+  CHECK(decay() == 0.01);
+  plan.optimizer.params.weight_decay = 0.2;
+  CHECK(refused(job, plan) == "deepspeed-mismatch");
+  plan.optimizer.type = ZeroOptimizerType::none;
+  CHECK(decay() == 0.1);
+}
+
 TEST_CASE("estimate/zero_plan: torch's Adam without decay of its own adds it to the gradients") {
   JobSpec job = kLora;
   Zero plan{.optimizer = {.type = ZeroOptimizerType::adam, .params = {.torch_adam = true, .adam_w_mode = false}}};

@@ -1,7 +1,6 @@
 #include "optim/optimizer.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -48,11 +47,9 @@ TEST_CASE("optim/optimizer: few bits, pages and AdEMAMix's pair are not alike fo
   CHECK(alike("adafactor").dtype == DType::float32);
 }
 
-TEST_CASE("optim/optimizer: a step on one parameter is made where one can be, else it is a mistake") {
-  OptimizerJob job({{{100}, DType::float32}});
-  job.make(Sgd{}, {{0}});
-  CHECK_THROWS_AS(job.optimizer->step_alone(job.dry.ctx, job.parameters.front()), std::logic_error);
-  job.make(AdamW{}, {{0}});
+TEST_CASE("optim/optimizer: a step on one parameter") {
+  OptimizerJob job({{{100}, DType::float32}, {{50}, DType::float32}});
+  job.make(AdamW{}, {{0, 1}});
   job.optimizer->step_alone(job.dry.ctx, job.parameters.front());
   CHECK(job.optimizer->state().size() == 1);
 }

@@ -14,3 +14,12 @@ TEST_CASE("optim/sgd: without momentum it takes nothing") {
   CHECK(job.make(Sgd{}, {{0}}).empty());
   CHECK(job.step().empty());
 }
+
+TEST_CASE("optim/sgd: momentum is kept of each parameter, and needs no copies that decay was added to any longer") {
+  OptimizerJob job({{{100}, DType::float32}});
+  job.make(Sgd{0.9}, {{0}});
+  CHECK(job.step() == Events{400});
+  CHECK(job.step().empty());
+  CHECK(job.optimizer->state().front().state.size() == 1);
+  CHECK(job.optimizer->states_alike(DType::float32).count == 1);
+}

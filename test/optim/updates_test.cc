@@ -70,6 +70,7 @@ TEST_CASE("optim/updates: parameters become what the libraries make of them") {
   check(Bitsandbytes{Algorithm::lion}, {1, -2, 0.3, 0.25, -0.75, 3});
   check(Bitsandbytes{Algorithm::rmsprop}, {0.2886752, -1.6708205, -0.7886741, 0.7336021, -1.3379182, 2.345782});
   check(Bitsandbytes{Algorithm::ademamix}, {0.8571178, -1.8999448, 0.3142923, 0.369224, -0.8806349, 2.8626301});
+  check(Lion{}, {1, -2, 0.3, 0.25, -0.75, 3});  // as bitsandbytes'
   check(StableAdamW{}, {0.8572151, -1.9, 0.3144303, 0.3691498, -0.8805495, 2.8627222});
   check(GrokAdamW{}, {0.8805619, -1.9339044, 0.3028855, 0.3345167, -0.8492925, 2.8902225});
   check(ScheduleFree{ScheduleFree::Base::sgd}, {0.95825, -1.987375, 0.4854375, 0.317, -0.9005, 2.940125});
