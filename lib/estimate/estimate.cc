@@ -22,7 +22,7 @@
 #include "estimate/rank_report.h"
 #include "estimate/step_time.h"
 #include "estimate/step_work.h"
-#include "estimate/zero_plan.h"
+#include "estimate/zero_rules.h"
 #include "memory/replay.h"
 
 namespace qlp {

@@ -7,6 +7,7 @@
 
 #include "base/refusal.h"
 #include "estimate/zero_plan.h"
+#include "estimate/zero_rules.h"
 #include "model/family_design.h"
 #include "model/target_matching.h"
 #include "plan/loading.h"

@@ -1,4 +1,4 @@
-// What accelerate and the Trainer make of a ZeRO plan, and which jobs DeepSpeed, transformers or accelerate refuse.
+// What accelerate and the Trainer make of a ZeRO plan.
 #pragma once
 
 #include <cstdint>
@@ -56,12 +56,6 @@ AdagradStart zero_adagrad_start(const Zero& plan);
 
 /// Where the module is in float16 the loss is scaled, by the keys of fp16.
 ZeroLossScale zero_loss_scale(const TrainingSpec& training, const Zero& plan);
-
-/// What all stages refuse, in the words of the library that does.
-Diagnostics check_zero(const JobSpec& job, const Zero& plan);
-
-/// What they let run, to no good end.
-Diagnostics zero_warnings(const JobSpec& job, const ShardingPlan& plan);
 
 /// Of stages 1 and 2.
 Result<ZeroOptions> zero_options(const JobSpec& job, const Zero& plan, std::int64_t rank, const StackProfile& stack);
