@@ -16,7 +16,7 @@ const CutRows* CutParameters::rows_of(const Tensor& parameter) const {
 }
 
 Tensor padded_rows(Context& ctx, const Tensor& part, const CutRows& rows) {
-  Tensor out = empty(ctx, {rows.most(), part.size(1)}, part.dtype(), Op::pad);
+  Tensor out = empty(ctx, part.shape().with(0, rows.most()), part.dtype(), Op::pad);
   if (!ctx.kernels(out)) return out;
   fill(ctx, out, 0);
   copy_into(ctx, out.narrow(0, 0, part.size(0)), part);
@@ -24,7 +24,7 @@ Tensor padded_rows(Context& ctx, const Tensor& part, const CutRows& rows) {
 }
 
 Tensor gathered_rows(Context& ctx, const Tensor& part, const Tensor& padded, const CutRows& rows) {
-  Tensor out = empty(ctx, {rows.most() * rows.group.size, part.size(1)}, part.dtype(), Op::all_gather);
+  Tensor out = empty(ctx, part.shape().with(0, rows.most() * rows.group.size), part.dtype(), Op::all_gather);
   all_gather(ctx, rows.group, out, padded.defined() ? padded : part);
   return out;
 }

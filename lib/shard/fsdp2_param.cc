@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "autograd/node.h"
+#include "optim/cut_rows.h"
 #include "shard/rows.h"
 #include "tensor/collective.h"
 #include "tensor/compute.h"
@@ -85,18 +86,9 @@ void Fsdp2Param::reset_shard(Context& ctx) {
 
 Tensor Fsdp2Param::gathered(Context& ctx, const Tensor& part) const {
   const Scoped category(ctx.category, Category::gathered_weights);
-  const std::int64_t rows = shard_data_.size(0), ranks = options_->group().size;
   const Tensor own = to_device(ctx, part);  // _gather_state_dict: to where the mesh is
-  if (ranks == 1) return own;
-  // Shard._to_replicate_tensor: ranks with fewer rows pad them first.
-  const Tensor padded = own.size(0) < rows ? empty(ctx, own.shape().with(0, rows), own.dtype(), Op::pad) : Tensor();
-  if (padded.defined() && ctx.kernels(padded)) {
-    fill(ctx, padded, 0);
-    copy_into(ctx, padded.narrow(0, 0, own.size(0)), own);
-  }
-  Tensor whole = empty(ctx, own.shape().with(0, rows * ranks), own.dtype(), Op::all_gather);
-  all_gather(ctx, options_->group(), whole, padded.defined() ? padded : own);
-  return whole.size(0) == shape_[0] ? whole : whole.narrow(0, 0, shape_[0]);
+  const RankGroup group = options_->group();
+  return group.size == 1 ? own : all_rows(ctx, own, {.group = group, .whole = shape_[0]});
 }
 
 std::optional<DType> Fsdp2Param::param_dtype() const {

@@ -6,21 +6,12 @@
 
 #include <doctest/doctest.h>
 
+#include "estimate/optimizer_refusal.h"
 #include "estimate/optimizer_rules.h"
 #include "estimate/small_jobs.h"
 #include "plan/catalogue.h"
 
 using namespace qlp;
-
-namespace {
-
-std::string refused(JobSpec job, const char* optimizer, const char* plan) {
-  job.training.optimizer = named_optimizer(optimizer);
-  const auto refusals = check_optimizer(job, find_plan(plan)->plan, StackProfile(job.stack));
-  return refusals.empty() ? "" : refusals.front().code;
-}
-
-}  // namespace
 
 TEST_CASE("estimate/low_rank_rules: APOLLO takes whole parameters, and names what it projects") {
   JobSpec job = small_job(small_model(Family::llama));

@@ -5,20 +5,11 @@
 
 #include <doctest/doctest.h>
 
+#include "estimate/optimizer_refusal.h"
 #include "estimate/small_jobs.h"
 #include "plan/catalogue.h"
 
 using namespace qlp;
-
-namespace {
-
-std::string refused(JobSpec job, const char* optimizer, const char* plan) {
-  job.training.optimizer = named_optimizer(optimizer);
-  const auto refusals = check_optimizer(job, find_plan(plan)->plan, StackProfile(job.stack));
-  return refusals.empty() ? "" : refusals.front().code;
-}
-
-}  // namespace
 
 // As seen with torch 2.8.0, transformers 4.57.1, bitsandbytes 0.50.2.
 TEST_CASE("estimate/optimizer_rules: FSDP2's DTensors are nothing for bitsandbytes, Adafactor and Adagrad") {
